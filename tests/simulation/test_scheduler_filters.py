@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.scheduler.podinfo import PodInfo
+from kubist.simulation.scheduler.podinfo import MOST_TERMS, PodInfo
 from tests.simulation.scheduling import HOST, ZONE, World, node, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -294,3 +294,19 @@ def test_counts_follow_every_change() -> None:
     world.snapshot.remove(second.key)
     world.snapshot.set_node("c", None)
     assert world.fitting(wanted) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity", "topologySpreadConstraints"])
+def test_pod_with_very_many_terms_is_not_scheduled(kind: str) -> None:
+    """Each term is compared with all pods."""
+    terms = [
+        {"topologyKey": HOST, "labelSelector": {"matchLabels": {f"k{n}": "v"}}} for n in range(MOST_TERMS + 1)
+    ]
+    spec: dict[str, Any] = {"affinity": {kind: {REQUIRED: terms}}}
+    if kind == "topologySpreadConstraints":
+        spec = {kind: [{**term, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"} for term in terms]}
+    world = World(node("a"))
+    assert f"has {MOST_TERMS + 1} pod affinity terms" in world.why(pod(**spec))
+    world.snapshot.add(pod(on="a", **spec))
+    assert not world.snapshot.anti_affinity
+    assert world.fitting(pod(labels={"k0": "v"})) == ["a"]

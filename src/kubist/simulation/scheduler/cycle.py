@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.control.tolerations import tolerated
 from kubist.simulation.scheduler.podaffinity import PodAffinity
-from kubist.simulation.scheduler.podinfo import PodInfo, Port
+from kubist.simulation.scheduler.podinfo import MOST_TERMS, PodInfo, Port
 from kubist.simulation.scheduler.refusal import Refusal
 from kubist.simulation.scheduler.snapshot import NodeInfo, Snapshot
 from kubist.simulation.scheduler.spread import Spread
@@ -18,6 +18,7 @@ TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), reso
 AFFINITY = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), resolvable=False)
 UNNAMED = Refusal("NodeAffinity", ("node(s) didn't satisfy plugin(s) [NodeAffinity]",), resolvable=False)
 PORTS = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
+ALL_ADDRESSES = "0.0.0.0"
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -42,6 +43,12 @@ class Cycle:
             raise Rejected("VolumeBinding", self.volumes.problem)
         if pod.named_nodes is not None and not pod.named_nodes:
             raise Rejected("NodeAffinity", "pod affinity terms conflict")
+        if pod.term_count > MOST_TERMS:
+            raise Rejected(
+                "InterPodAffinity",
+                f"the pod has {pod.term_count} pod affinity terms and topology spread constraints, and a simulated "
+                f"scheduler takes at most {MOST_TERMS}",
+            )
         spread, affinity = Spread(pod, snapshot), PodAffinity(pod, snapshot)
         self._spread = None if spread.allows_all else spread
         self._affinity = None if affinity.allows_all else affinity
@@ -105,9 +112,11 @@ def check_resources(pod: PodInfo, info: NodeInfo) -> Refusal | None:
 
 def ports_conflict(wanted: tuple[Port, ...], used: dict[Port, int]) -> bool:
     """Whether a host port is in use. A port on all addresses conflicts with the same port on any address."""
+    addresses: dict[tuple[str, int], set[str]] = {}
+    for address, protocol, number in used:
+        addresses.setdefault((protocol, number), set()).add(address)
     for address, protocol, number in wanted:
-        for held, held_protocol, held_number in used:
-            same = number == held_number and protocol == held_protocol
-            if same and (address == held or "0.0.0.0" in (address, held)):
-                return True
+        held = addresses.get((protocol, number))
+        if held and (address == ALL_ADDRESSES or ALL_ADDRESSES in held or address in held):
+            return True
     return False

@@ -18,6 +18,9 @@ Port = tuple[str, str, int]
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 << 20
 """Requests that scoring assumes for a container without requests, in thousandths of a CPU and in bytes."""
+MOST_TERMS = 100
+"""Pod affinity terms and topology spread constraints of a pod. A pod with more is not scheduled, and its terms do not
+count for others, because each is compared with all pods."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -61,6 +64,7 @@ class PodInfo:
         "required_affinity",
         "required_anti_affinity",
         "spec",
+        "term_count",
         "terminating",
         "uid",
     )
@@ -88,6 +92,8 @@ class PodInfo:
         self.ports = _host_ports(spec)
         self.claims = _claims(pod) if spec.get("volumes") else ()
         self._constraints: dict[str, tuple[Constraint, ...]] | None = None
+        self.term_count = len(spec.get("topologySpreadConstraints") or ())
+        """Number of pod affinity terms and topology spread constraints."""
         affinity = spec.get("affinity")
         self.node_rule = required_rule(spec) if affinity or spec.get("nodeSelector") else None
         self.named_nodes: frozenset[str] | None = None
@@ -103,6 +109,11 @@ class PodInfo:
         self.named_nodes = named_nodes(self.spec)
         self.node_preferences = preferred_rules(self.spec)
         near, far = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+        self.term_count += sum(
+            len(side.get(rule) or ()) for side in (near, far) for rule in (REQUIRED, PREFERRED)
+        )
+        if self.term_count > MOST_TERMS:
+            return
         self.required_affinity = tuple(affinity_term(t, self.namespace) for t in near.get(REQUIRED) or ())
         self.required_anti_affinity = tuple(affinity_term(t, self.namespace) for t in far.get(REQUIRED) or ())
         self.preferred_terms = tuple(
