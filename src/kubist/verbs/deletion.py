@@ -21,9 +21,9 @@ from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.storage.cache import Entry
 from kubist.verbs.finalizers import set_propagation_finalizers
-from kubist.verbs.metadata import MODIFIED
 from kubist.verbs.options import DeleteOptions
 from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.resource_versions import MODIFIED
 from kubist.verbs.storage_version import decode_entry, to_custom_storage_version
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.http.messages import Response
 from kubist.meta import status
-from kubist.verbs import scale, versions
+from kubist.verbs import resource_versions, scale
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.responses import negotiate_representation, respond_entry, respond_object
 
@@ -24,7 +24,7 @@ async def get(ctx: ResourceRequest) -> Response:
         raise status.not_found(resource.group, resource.singular or resource.kind.lower(), name)
     asked = ctx.query.get("resourceVersion")
     if asked:
-        await versions.reach(ctx, versions.parse(ctx, asked))
+        await resource_versions.reach(ctx, resource_versions.parse(ctx, asked))
     entry = await ctx.api.registry.read(resource, info.namespace, info.name)
     if entry is None:
         raise ctx.not_found()

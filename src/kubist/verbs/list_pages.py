@@ -7,7 +7,7 @@ from typing import Any
 from kubist.meta import status
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
-from kubist.verbs import continuation, removedversions, versions
+from kubist.verbs import continuation, removedversions, resource_versions
 from kubist.verbs.options import ListOptions
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.selection import Selection
@@ -57,15 +57,15 @@ async def find_page(ctx: ResourceRequest, options: ListOptions, selection: Selec
         if revision == continuation.ANY:
             await _catch_up(ctx)
             return _today(ctx, collection, selection, limit, selection.prefix + start)
-        await versions.reach(ctx, revision)
+        await resource_versions.reach(ctx, revision)
         return await _past(collection, selection, limit, selection.prefix + start, revision)
     if not asked:
         await _catch_up(ctx)
         return _today(ctx, collection, selection, limit, "")
-    version = versions.parse(ctx, asked)
+    version = resource_versions.parse(ctx, asked)
     if version == 0:
         return _today(ctx, collection, selection, limit if not ctx.resource.strategy.cached else 0, "")
-    await versions.reach(ctx, version)
+    await resource_versions.reach(ctx, version)
     exact = options.resource_version_match == "Exact"
     if exact or (limit and not options.resource_version_match):
         return await _past(collection, selection, limit, "", version)

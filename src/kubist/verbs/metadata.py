@@ -1,16 +1,13 @@
-"""Metadata steps of the write path: names, namespaces, system fields and resource versions of written objects."""
+"""Metadata steps of the write path: names, namespaces and system fields of written objects."""
 
 from __future__ import annotations
 
-from kubist.meta import fields, status
-from kubist.meta.numerals import unsigned
+from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.meta.uids import new_uid
-from kubist.storage.cache import Entry
 from kubist.verbs.resource_request import ResourceRequest
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 def drop_system_fields(metadata: Object) -> None:
@@ -89,30 +86,3 @@ def carry_over_system_fields(new: Object, old: Object) -> None:
             del metadata[name]
     if "name" not in metadata:
         metadata["name"] = before["name"]
-
-
-def is_stored_version(text: str) -> bool:
-    """Whether a resourceVersion is a positive number, as that of a stored object."""
-    number = unsigned(text)
-    return isinstance(number, int) and number > 0
-
-
-def version_error(version: str) -> str:
-    """Error text for a malformed resourceVersion; empty if it is well-formed."""
-    number = unsigned(version)
-    return number if isinstance(number, str) else ""
-
-
-def check_resource_version(ctx: ResourceRequest, new: Object, entry: Entry) -> None:
-    """Optimistic locking: 409 if the new object has a resourceVersion that is not the stored one."""
-    given = new["metadata"].get("resourceVersion", "")
-    if given == str(entry.revision):
-        return
-    if given not in ("", "0"):
-        if why := version_error(given):
-            raise status.plain_error(why)
-        if int(given) != entry.revision:
-            raise ctx.conflict(ctx.info.name, MODIFIED)
-    elif not ctx.resource.strategy.unconditional_update:
-        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status.invalid(ctx.resource.group, ctx.resource.resource, ctx.info.name, [error])

@@ -16,7 +16,7 @@ from kubist.meta import status
 from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
-from kubist.verbs import removedversions, versions
+from kubist.verbs import removedversions, resource_versions
 from kubist.verbs.options import ListOptions, check_initial_events, list_options
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.responses import negotiate_stream
@@ -104,7 +104,7 @@ class Watcher:
     async def position(self) -> None:
         """Start with the newest state, or with the changes since a resource version."""
         asked = self.options.resource_version
-        version = versions.parse(self.ctx, asked) if asked else 0
+        version = resource_versions.parse(self.ctx, asked) if asked else 0
         if self.initial or (not version and self.options.send_initial_events is None):
             self.initial = True
             try:
@@ -129,7 +129,7 @@ class Watcher:
     async def _reach(self, version: int) -> None:
         """Wait for a version that the cache has not reached; after the timeout the stream gets an error event."""
         try:
-            await versions.reach(self.ctx, version)
+            await resource_versions.reach(self.ctx, version)
         except status.APIError as error:
             self.error = error
 

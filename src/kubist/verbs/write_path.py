@@ -39,13 +39,11 @@ from kubist.verbs.finalizers import is_finalized
 from kubist.verbs.lending import Altered, Fresh, Loan, share_unchanged
 from kubist.verbs.metadata import (
     carry_over_system_fields,
-    check_resource_version,
-    is_stored_version,
     set_name,
     set_system_fields,
-    version_error,
 )
 from kubist.verbs.resource_request import ResourceRequest
+from kubist.verbs.resource_versions import check_resource_version, is_stored_version, version_error
 from kubist.verbs.responses import respond_entry, respond_object
 from kubist.verbs.storage_version import (
     decode_entry,

@@ -1,12 +1,42 @@
-"""Resource versions of requests: parsing, and waiting for versions that the cache has not reached."""
+"""Resource versions: optimistic locking of writes, parsing, and waiting for versions that the cache has not reached."""
 
 from __future__ import annotations
 
-from kubist.meta import status
+from kubist.meta import fields, status
 from kubist.meta.numerals import unsigned
+from kubist.meta.object import Object
+from kubist.storage.cache import Entry
 from kubist.verbs.resource_request import ResourceRequest
 
 WAIT_SECONDS = 3.0
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def is_stored_version(text: str) -> bool:
+    """Whether a resourceVersion is a positive number, as that of a stored object."""
+    number = unsigned(text)
+    return isinstance(number, int) and number > 0
+
+
+def version_error(version: str) -> str:
+    """Error text for a malformed resourceVersion; empty if it is well-formed."""
+    number = unsigned(version)
+    return number if isinstance(number, str) else ""
+
+
+def check_resource_version(ctx: ResourceRequest, new: Object, entry: Entry) -> None:
+    """Optimistic locking: 409 if the new object has a resourceVersion that is not the stored one."""
+    given = new["metadata"].get("resourceVersion", "")
+    if given == str(entry.revision):
+        return
+    if given not in ("", "0"):
+        if why := version_error(given):
+            raise status.plain_error(why)
+        if int(given) != entry.revision:
+            raise ctx.conflict(ctx.info.name, MODIFIED)
+    elif not ctx.resource.strategy.unconditional_update:
+        error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(ctx.resource.group, ctx.resource.resource, ctx.info.name, [error])
 
 
 def parse(ctx: ResourceRequest, text: str) -> int:
