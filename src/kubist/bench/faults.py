@@ -91,7 +91,7 @@ class Faults:
         return version or cache.revision
 
     def remove(self, id_: str) -> Fault | None:
-        """Removes a rule. Requests and events that it holds go on."""
+        """Removes a rule. Requests and events that it holds are released."""
         fault = self._faults.pop(id_, None)
         if fault is not None:
             fault.remove()

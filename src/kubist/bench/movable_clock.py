@@ -91,7 +91,7 @@ class MovableClock(Clock):
         self.move(now, self._speed)
 
     def run(self, speed: float = 1.0) -> None:
-        """Lets the clock run, `speed` times as fast as the system's."""
+        """Starts the clock, `speed` times as fast as the system's."""
         self.move(self.now(), checked_speed(speed))
 
     def freeze(self) -> None:

@@ -54,7 +54,7 @@ class Workloads:
         return await self._end(self._pods(call.fields(KIND)), Run())
 
     async def _crash_loop(self, call: Call) -> Object:
-        """Lets containers fail now and after every restart: `exitCode`."""
+        """Makes containers fail now and after every restart: `exitCode`."""
         asked = call.fields(KIND)
         code = _exit_code(asked)
         chosen = self._pods(asked)

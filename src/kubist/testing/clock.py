@@ -53,7 +53,7 @@ class ClusterClock:
         self._request("PUT", PATH, {"frozen": True})
 
     def run(self, speed: float = 1.0) -> None:
-        """Lets the clock run, `speed` times as fast as real time."""
+        """Starts the clock, `speed` times as fast as real time."""
         self._request("PUT", PATH, {"speed": speed})
 
     def reset(self) -> None:

@@ -68,7 +68,7 @@ class Fault:
             time.sleep(0.01)
 
     def remove(self) -> None:
-        """Removes the rule. Requests and events that it holds go on. The counts stay readable."""
+        """Removes the rule. Requests and events that it holds are released. The counts stay readable."""
         if self._is_removed:
             return
         try:

@@ -40,7 +40,7 @@ class Pods:
         return self._ask("succeed", container, {})
 
     def crash_loop(self, *, exit_code: int = 1, container: str = "") -> Names:
-        """Lets containers fail now and after every restart, until `outcome("")`."""
+        """Makes containers fail now and after every restart, until `outcome("")`."""
         return self._ask("crash-loop", container, {"exitCode": exit_code})
 
     def ready(self, ready: bool = True, *, container: str = "") -> Names:
