@@ -29,6 +29,14 @@ def test_other_media_types_are_rejected(cluster: Cluster, content_type: str) -> 
     assert (refused.value.code, refused.value.status["reason"]) == (415, "UnsupportedMediaType")
 
 
+def test_field_that_comes_twice_is_rejected(cluster: Cluster) -> None:
+    headers = {"Authorization": f"Bearer {cluster.token}", "Content-Type": "application/json"}
+    body = '{"verb": "get", "status": 500, "status": 409}'
+    code, answer = cluster._connections.send("POST", "/kubist/v1/faults", body, headers)[:2]
+    assert code == 400 and b'the body has the field \\"status\\" twice' in answer
+    assert len(cluster.faults) == 0
+
+
 def test_nothing_of_it_is_in_the_index_of_paths_or_in_discovery(cluster: Cluster) -> None:
     assert not [path for path in cluster.request("GET", "/")["paths"] if "kubist" in path]
     assert "kubist" not in str(cluster.request("GET", "/openapi/v3"))

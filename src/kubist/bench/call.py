@@ -11,6 +11,7 @@ import orjson
 
 from kubist.hints import did_you_mean
 from kubist.http.messages import Request
+from kubist.jsontext.json import may_repeat, parse_repeats
 from kubist.meta import durations, fields, status, times
 from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
@@ -179,16 +180,30 @@ class Call:
             raise status.APIError(
                 415, "UnsupportedMediaType", f"the body is {media_type}: send application/json"
             )
+        body = self.request.body
         try:
-            found = orjson.loads(self.request.body)
+            found = orjson.loads(body)
         except ValueError as error:
             raise status.bad_request(f"the body is not JSON: {error}") from None
         if not isinstance(found, dict):
             raise status.bad_request("the body must be a JSON object")
+        if may_repeat(body, found) and (twice := _repeated(body)):
+            raise status.bad_request(f"the body has the field {fields.quoted(twice)} twice")
         return found
 
     def fields(self, kind: str) -> Fields:
         return Fields(kind, self.json())
+
+
+def _repeated(body: bytes) -> str:
+    """First field of the object that comes again; empty if there is none."""
+    value, repeats = parse_repeats(body)
+    seen: set[str] = set()
+    for name, _ in repeats.pairs(value):
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
 
 
 def conflict(message: str) -> NoReturn:
