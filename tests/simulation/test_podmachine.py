@@ -316,3 +316,17 @@ def test_run_that_ends_at_once_is_never_ready(outcome: str) -> None:
     assert len(pod.history) > 3
     assert not any(status["containerStatuses"][0]["ready"] for status in pod.history)
     assert {pod.condition("Ready")["status"], pod.condition("ContainersReady")["status"]} == {"False"}
+
+
+def test_root_is_refused_if_the_pod_says_so() -> None:
+    held = container(securityContext={"runAsUser": 0})
+    pod = SimulatedPod(held, securityContext={"runAsNonRoot": True, "runAsUser": 5}).settle()
+    message = 'container\'s runAsUser breaks non-root policy (pod: "p_n(u)", container: web)'
+    assert pod.held()["state"] == {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
+    assert pod.messages("Failed") == [f"Error: {message}"]
+
+
+def test_user_of_a_container_that_is_not_root_is_not_known() -> None:
+    assert "user" not in SimulatedPod(securityContext={"runAsNonRoot": True}).settle().held()
+    named = {"runAsNonRoot": True, "runAsUser": 5}
+    assert SimulatedPod(securityContext=named).settle().held()["user"]["linux"]["uid"] == 5

@@ -19,6 +19,7 @@ from kubist.simulation.containers import (
     new_status,
     probe_failure,
     pull_error,
+    root_problem,
     shown_pod,
     start_events,
     started_status,
@@ -120,6 +121,7 @@ class ContainerMachine:
             self.statuses[name] = self.pull(container, blank, path)
             return
         problem = self.around.missing.containers.get(name, "") if self.around.missing is not None else ""
+        problem = problem or root_problem(self.pod, container)
         if outcome.start is not None:
             problem = f"the annotation {ANNOTATION} says so"
         if problem:

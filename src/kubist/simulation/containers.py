@@ -132,7 +132,8 @@ def started_status(pod: Object, container: Object, held: Object | None, stamp: s
     status["resources"] = resources
     if mounts := container.get("volumeMounts"):
         status["volumeMounts"] = [_mount_status(mount) for mount in mounts]
-    status["user"] = {"linux": _user(pod["spec"], container)}
+    if user := _user(pod["spec"], container):
+        status["user"] = {"linux": user}
     return status
 
 
@@ -142,11 +143,25 @@ def container_id(pod: Object, name: str, restarts: int) -> str:
     return f"simulated://{hashlib.sha256(seed).hexdigest()}"
 
 
-def _user(spec: Object, container: Object) -> Object:
-    """User of the processes. The image's own user is not known; root is reported."""
+def root_problem(pod: Object, container: Object) -> str:
+    """Reason for which a container may not run as root although its runAsUser says so. Empty if there is none."""
+    of_pod = pod["spec"].get("securityContext") or {}
+    effective = {**of_pod, **(container.get("securityContext") or {})}
+    if not effective.get("runAsNonRoot") or effective.get("runAsUser") != 0:
+        return ""
+    shown = f'(pod: "{shown_pod(pod)}", container: {container["name"]})'
+    return f"container's runAsUser breaks non-root policy {shown}"
+
+
+def _user(spec: Object, container: Object) -> Object | None:
+    """User of the processes. The image's own user is not known: root is reported, or none if root is not allowed."""
     of_pod = spec.get("securityContext") or {}
     of_container = container.get("securityContext") or {}
-    uid = of_container.get("runAsUser", of_pod.get("runAsUser", 0))
+    uid = of_container.get("runAsUser", of_pod.get("runAsUser"))
+    if uid is None:
+        if of_container.get("runAsNonRoot", of_pod.get("runAsNonRoot")):
+            return None
+        uid = 0
     gid = of_container.get("runAsGroup", of_pod.get("runAsGroup", 0))
     groups = [gid, *(of_pod.get("supplementalGroups") or ())]
     if "fsGroup" in of_pod:
