@@ -196,6 +196,27 @@ def test_container_that_does_not_run_is_not_found(cluster: Cluster) -> None:
     assert raised.value.code == 400
 
 
+def test_client_that_attaches_too_late_gets_the_output(cluster: Cluster) -> None:
+    command = ["sh", "-c", "echo done; exit 3"]
+    cluster.load(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "brief"},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "app", "stdin": True, "command": command}],
+            },
+        }
+    )
+    cluster.wait("pod/brief", lambda pod: pod["status"]["phase"] == "Failed", timeout=30)
+    client = open_websocket(
+        cluster, path("brief", "attach", stdin="1", stdout="1", stderr="1"), "v5.channel.k8s.io"
+    )
+    ended = drain(client)
+    assert (ended.out, ended.status["status"]) == ("done\n", "Success")
+
+
 def test_session_ends_with_its_pod(cluster: Cluster, make_pod: MakePod) -> None:
     name = make_pod()
     client = open_websocket(

@@ -15,7 +15,14 @@ from kubist.simulation import scripting
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.commands import run_of
 from kubist.simulation.kubeletapi import logs, portforward, proxy, remotecommand
-from kubist.simulation.kubeletapi.containers import annotation, is_running, shown, spec_of, status_of
+from kubist.simulation.kubeletapi.containers import (
+    annotation,
+    has_ended,
+    is_running,
+    shown,
+    spec_of,
+    status_of,
+)
 from kubist.simulation.kubeletapi.environment import environment, expanded, known_files
 from kubist.simulation.kubeletapi.filestore import FileStore
 from kubist.simulation.kubeletapi.handlers import (
@@ -162,8 +169,17 @@ class KubeletAPI:
     async def attach(self, ctx: Context, pod: Object, container: str) -> Answer:
         wanted, ends = Wanted.of(ctx.query), asyncio.Event()
         handler = self.handlers.exec_of(pod)
+        interactive = bool(spec_of(pod, container).get("stdin"))
+        if interactive and has_ended(pod, container):
+            ends.set()
 
         async def run(io: Io) -> Object:
+            if ends.is_set():
+                # A command of `kubectl run -i` that ends at once is faster than its client, who gets its output.
+                lines = await self._lines(pod, container, self.handlers.logs_of(pod), previous=False)
+                terminal = Terminal(io) if wanted.tty else io
+                await terminal.write("".join(f"{line}\n" for line in lines).encode())
+                return exit_status(0)
             if handler is not None:
                 command = self._command(pod, container)
                 return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
@@ -174,7 +190,6 @@ class KubeletAPI:
             if not wanted.stdin:
                 return exit_status(0)
             process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
-            interactive = bool(spec_of(pod, container).get("stdin"))
             command = self._command(pod, container) if interactive else []
             code = await process.run(command if command and can_start(command[0]) else ["sh"])
             if interactive:
@@ -215,11 +230,12 @@ class KubeletAPI:
         ends: asyncio.Event | None = None,
     ) -> Answer:
         """Upgrade of the connection. It ends with the container, unless `ends` says that the command ends both."""
-        problem = "" if is_running(pod, container) else f'container not found ("{container}")'
-        answer, conversation = remotecommand.answer(ctx.request, wanted, problem, run)
 
         def lasts(newest: Object) -> bool:
             return is_running(newest, container) or (ends is not None and ends.is_set())
+
+        problem = "" if lasts(pod) else f'container not found ("{container}")'
+        answer, conversation = remotecommand.answer(ctx.request, wanted, problem, run)
 
         if conversation is not None and not problem:
             self._end_with_pod(conversation, pod, lasts)

@@ -33,6 +33,11 @@ def is_running(pod: Object, name: str) -> bool:
     return status is not None and "running" in (status.get("state") or {})
 
 
+def has_ended(pod: Object, name: str) -> bool:
+    status = status_of(pod, name)
+    return status is not None and "terminated" in (status.get("state") or {})
+
+
 def annotation(pod: Object, name: str, container: str) -> str | None:
     """Annotation `kubist.io/NAME.CONTAINER`, else `kubist.io/NAME`."""
     annotations = pod["metadata"].get("annotations") or {}
