@@ -72,8 +72,8 @@ class Page:
             "KUBIST_CA": str(cluster.ca),
             "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
             "NO_COLOR": "1",
-            "HOME": str(directory / "home"),
-            "XDG_DATA_HOME": str(directory / "home" / "data"),
+            # Servers without --data-dir. HOME stays, because it has the cache of the Go compiler.
+            "XDG_DATA_HOME": str(directory / "data"),
         }
         self.shell = shell.Shell(directory, self.environment)
 
