@@ -158,9 +158,9 @@ def test_values_leave_nulls_out() -> None:
     ],
 )
 def test_costly_expression_ends_soon(expression: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     assert "\n" not in complaint(expression, [1, 2])
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 _JSON = st.recursive(
