@@ -48,16 +48,17 @@ def event(number: int, **more: Any) -> Object:
     return {"kind": "Event", "apiVersion": "audit.k8s.io/v1", "auditID": str(number), **more}
 
 
-def delivered(
-    recorder: Recorder, events: list[Object], seconds: float = 0.0, **settings: Any
-) -> list[Object]:
-    """Puts events, waits, closes the webhook, and returns what the server got."""
+def delivered(recorder: Recorder, events: list[Object], attempts: int = 0, **settings: Any) -> list[Object]:
+    """Puts events, waits for a number of attempts, closes the webhook, and returns what the server got."""
 
     async def run() -> None:
         webhook = AuditWebhook(recorder, WebhookSettings(**settings))
         for each in events:
             webhook.put(each)
-        await asyncio.sleep(seconds)
+        for _ in range(3000):
+            if recorder.attempts >= attempts:
+                break
+            await asyncio.sleep(0.01)
         await asyncio.to_thread(webhook.close)
 
     asyncio.run(run())
@@ -96,13 +97,13 @@ def test_incomplete_batch_is_sent_after_the_wait() -> None:
 def test_failed_batch_is_sent_again() -> None:
     recorder = Recorder(failures=3)
     settings = {"max_wait": 0.0, "initial_backoff": 0.001}
-    assert delivered(recorder, [event(1)], 1.0, **settings) == [event(1)]
+    assert delivered(recorder, [event(1)], 4, **settings) == [event(1)]
     assert recorder.attempts == 4
 
 
 def test_batch_is_lost_after_five_attempts(caplog: Any) -> None:
     recorder = Recorder(failures=100)
-    assert delivered(recorder, [event(1)], 1.0, max_wait=0.0, initial_backoff=0.001) == []
+    assert delivered(recorder, [event(1)], 5, max_wait=0.0, initial_backoff=0.001) == []
     assert recorder.attempts == 5
     assert "the audit webhook failed, 1 audit events are lost: refused" in caplog.text
 
