@@ -18,6 +18,7 @@ from kubist.cel.functions import text_function
 from kubist.cel.types import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
 from kubist.cel.values import NONE, Optional
 from kubist.meta import names
+from kubist.meta.numerals import decimal
 from kubist.meta.quantity import parse_quantity
 
 
@@ -194,7 +195,7 @@ class Semver:
     cel_type = SEMVER
 
     def order(self) -> tuple[Any, ...]:
-        pre = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
+        pre = tuple((0, decimal(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
         return (self.major, self.minor, self.patch, not self.pre, pre)
 
 

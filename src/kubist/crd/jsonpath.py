@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kubist.meta.numerals import decimal
+
 Step = Callable[[list[Any]], list[Any]]
 
 _TERMINATORS = frozenset(" \t\r\n.,[]$@{}")
@@ -160,7 +162,7 @@ class _Parser:
         assert match is not None
         self.position = match.end()
         try:
-            return int(match[0])
+            return decimal(match[0])
         except ValueError:
             try:
                 return float(match[0])
@@ -215,10 +217,10 @@ def _union(branches: list[list[Step]]) -> Step:
 
 
 def _slice(bounds: re.Match[str]) -> Step:
-    first = int(bounds[1]) if bounds[1] not in ("", "-") else None
+    first = decimal(bounds[1]) if bounds[1] not in ("", "-") else None
     derived = bounds[2] is None
-    last = None if derived or bounds[2] == ":" else int(bounds[2][1:])
-    stride = int(bounds[3][1:]) if bounds[3] and bounds[3] != ":" else 1
+    last = None if derived or bounds[2] == ":" else decimal(bounds[2][1:])
+    stride = decimal(bounds[3][1:]) if bounds[3] and bounds[3] != ":" else 1
     if derived:
         last = (first or 0) + 1
 

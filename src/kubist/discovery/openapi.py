@@ -21,6 +21,7 @@ from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi
 from kubist.discovery.openapi_paths import Path
 from kubist.http.compression import compress
 from kubist.http.messages import Headers, Request, Response
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 from kubist.version import __version__
@@ -304,6 +305,6 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
     if unit != "bytes" or not dash or not (start + end).isdecimal():
         return None
     if not start:
-        return max(size - int(end), 0), size - 1
-    first, last = int(start), min(int(end), size - 1) if end else size - 1
+        return max(size - decimal(end), 0), size - 1
+    first, last = decimal(start), min(decimal(end), size - 1) if end else size - 1
     return (first, last) if first <= last else None

@@ -14,6 +14,7 @@ import orjson
 
 from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.json import json_type
+from kubist.meta.numerals import decimal
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal
 from kubist.schema.order import with_sorted_keys
@@ -172,7 +173,7 @@ def _index(segment: str, length: int) -> int:
     """Index of an existing element in a list of `length` elements."""
     if not _INDEX.fullmatch(segment):
         raise PatchFailed(f"value was not a proper array index: {segment}")
-    index = int(segment)
+    index = decimal(segment)
     if not -length <= index < length:
         raise PatchFailed(f"Unable to access invalid index: {segment}")
     return index + length if index < 0 else index

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubist.http.messages import Answer, Response
 from kubist.meta import status
+from kubist.meta.numerals import decimal
 from kubist.request import query_values, truthy
 from kubist.resources.strategy import Connect
 from kubist.verbs.resource_request import ResourceRequest
@@ -48,7 +49,7 @@ def _options(ctx: ResourceRequest, kind: str) -> dict[str, Any]:
     commands = query_values(ctx.request.query, "command")
     if commands:
         options["command"] = commands
-    ports = [int(port) for port in query_values(ctx.request.query, "ports") if port.isdigit()]
+    ports = [decimal(port) for port in query_values(ctx.request.query, "ports") if port.isdecimal()]
     if ports:
         options["ports"] = ports
     path = "/".join(ctx.info.parts[ctx.info.parts.index(ctx.info.subresource) + 1 :])

@@ -20,6 +20,7 @@ from kubist.control.workloads.rolloutstatus import (
     set_progress,
 )
 from kubist.meta.conditions import find
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 
@@ -254,7 +255,7 @@ class Deployments(PodOwnerLoop):
         deployment = state.deployment
         text = state.annotations[rollout.ROLLBACK]
         numbers = sorted(map(rollout.revision, state.sets))
-        wanted = int(text) if text.isdecimal() else -1
+        wanted = decimal(text) if text.isdecimal() else -1
         if wanted == 0 and len(numbers) > 1:
             wanted = numbers[-2]
         found = next((held for held in state.sets if rollout.revision(held) == wanted), None)

@@ -6,6 +6,7 @@ from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.jobpolicies import judge
 from kubist.meta.conditions import find
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.meta.times import parse_time
 
@@ -27,7 +28,8 @@ def is_indexed(job: Object) -> bool:
 def completion_index(pod: Object) -> int:
     """Completion index of a pod, or NO_INDEX."""
     text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
-    return int(text) if text.isdecimal() else NO_INDEX
+    number = decimal(text) if text.isdecimal() else NO_INDEX
+    return number if number < 2**31 else NO_INDEX
 
 
 def has_valid_index(job: Object, pod: Object) -> bool:
@@ -71,7 +73,8 @@ def all_index_failures(pod: Object) -> int:
 
 def _number(pod: Object, annotation: str) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(annotation, "")
-    return int(text) if text.isdecimal() else 0
+    number = decimal(text) if text.isdecimal() else 0
+    return number if number < 2**31 else 0
 
 
 def new_pod(job: Object, index: int, replaced: Object | None) -> Object:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from kubist.control.values import scaled
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 
 HASH = "pod-template-hash"
@@ -86,7 +87,8 @@ def set_name(deployment: Object, digest: str) -> str:
 
 def revision(held: Object) -> int:
     text = (held["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdecimal() else 0
+    number = decimal(text) if text.isdecimal() else 0
+    return number if number < 1 << 63 else 0
 
 
 def limits(deployment: Object) -> Object:
@@ -128,7 +130,8 @@ def is_scaled(deployment: Object, sets: list[Object]) -> bool:
 
 def _recorded(held: Object, annotation: str) -> int | None:
     text = (held["metadata"].get("annotations") or {}).get(annotation, "")
-    return int(text) if text.isdecimal() and int(text) < 2**31 else None
+    number = decimal(text) if text.isdecimal() else 2**31
+    return number if number < 2**31 else None
 
 
 def size_of_new(deployment: Object, sets: list[Object], current: int) -> int:

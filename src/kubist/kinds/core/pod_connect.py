@@ -10,6 +10,7 @@ from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import parse_ip
 from kubist.meta.fields import forbidden, invalid, quoted
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error
 from kubist.meta.status import forbidden as forbidden_status
@@ -115,7 +116,7 @@ _LOG_MINIMUMS = {
 def _number(text: str) -> int:
     if not _is_integer(text):
         raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
-    number = int(text)
+    number = decimal(text)
     if not -(1 << 63) <= number < 1 << 63:
         raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
     return number
@@ -132,7 +133,7 @@ def _check_ports(text: str) -> None:
     for part in text.split(","):
         if not (part.isascii() and part.isdigit()):
             why = "invalid syntax"
-        elif int(part) > 65535:
+        elif decimal(part) > 65535:
             why = "value out of range"
         else:
             continue
@@ -196,7 +197,7 @@ class PodProxy(Connect):
         shown = port or (str(ports[0].get("containerPort")) if ports else "80")
         node = ctx.objects.get("nodes", pod["spec"].get("nodeName") or "")
         if ctx.api.kubelet is not None and node is not None and is_simulated(node) and shown.isdecimal():
-            return await ctx.api.kubelet.proxy(ctx, pod, int(shown))
+            return await ctx.api.kubelet.proxy(ctx, pod, decimal(shown))
         raise _unreachable(f"{address}:{shown}")
 
 

@@ -8,6 +8,7 @@ from kubist.kinds.shared.numbers import nonnegative
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
 from kubist.meta.integers import parse_int64
+from kubist.meta.numerals import decimal
 
 IntOrString = int | str
 
@@ -34,7 +35,7 @@ def validate_at_most_100_percent(value: IntOrString, path: str) -> list[FieldErr
 
 def percent(value: IntOrString) -> int | None:
     """Number before the percent sign; None for other values."""
-    return int(value[:-1]) if isinstance(value, str) and _is_percent(value) else None
+    return decimal(value[:-1]) if isinstance(value, str) and _is_percent(value) else None
 
 
 def int_or_percent_value(value: IntOrString) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Container
 
 from kubist.caching import bounded_cache
 from kubist.meta.fields import FieldError, invalid, quoted
+from kubist.meta.numerals import decimal
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -42,7 +43,7 @@ def parse_ip(text: str) -> Address | None:
     """Address that `text` denotes. Accepts leading zeros, and treats ::ffff:1.2.3.4 as 1.2.3.4."""
     address = _exact(text)
     if address is None and _padded_ipv4(text):
-        parts = [int(part) for part in text.split(".")]
+        parts = [decimal(part) for part in text.split(".")]
         if max(parts) <= 255:
             return ipaddress.IPv4Address(bytes(parts))
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -60,7 +61,7 @@ def _parse_cidr(text: str) -> tuple[Address, Network] | None:
     address = parse_ip(head)
     if address is None or not slash or not _prefix_length(tail):
         return None
-    length = int(tail)
+    length = decimal(tail)
     limit = 128 if ":" in head else 32
     if length > limit:
         return None
@@ -112,7 +113,7 @@ def _strict_cidr(text: str, path: str) -> tuple[Network | None, Errors]:
     address, network = parsed
     head, _, tail = text.partition("/")
     exact = _exact(head)
-    if exact is None or tail != str(int(tail)):
+    if exact is None or tail != str(decimal(tail)):
         return network, [invalid(path, text, "must not have leading 0s in IP or prefix length")]
     if _is_mapped(exact):
         return network, [invalid(path, text, "must not have an IPv4-mapped IPv6 address")]
@@ -211,7 +212,7 @@ def cidr_warnings(text: str, path: str) -> list[str]:
             f"{path}: CIDR value {quoted(text)} is ambiguous in this context "
             f"(should be {quoted(str(network))} or {quoted(single)}?)"
         )
-    if exact is None or tail != str(int(tail)) or _is_mapped(exact):
+    if exact is None or tail != str(decimal(tail)) or _is_mapped(exact):
         shown = quoted(str(network))
         warnings.append(f"{path}: non-standard CIDR value {quoted(text)} is invalid: use {shown}")
     elif not warnings and exact.version == 6 and str(network) != text:

@@ -10,6 +10,7 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, PROFILES, validate_profile_annotations
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.meta.fields import FieldError, forbidden, invalid
+from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 
 Errors = list[FieldError]
@@ -60,7 +61,7 @@ def _tolerations(text: str, path: str) -> Errors:
 
 def _is_bad_cost(annotations: Annotations) -> bool:
     cost = annotations.get(_DELETION_COST)
-    return cost is not None and not (_is_cost(cost) and -(1 << 31) <= int(cost) < 1 << 31)
+    return cost is not None and not (_is_cost(cost) and -(1 << 31) <= decimal(cost) < 1 << 31)
 
 
 def has_invalid_deletion_cost(meta: Object) -> bool:
