@@ -35,8 +35,6 @@ STORED = {
     "crd/stored.py:encode",
     # Empties one bounded cache together with another.
     "filters/rbac.py:grants",
-    # Files of simulated containers: the values are sets that grow, and pods that end remove theirs.
-    "simulation/files.py:keep",
     # It removes only the oldest counts, in the order of their use.
     "simulation/scheduler/snapshot.py:census",
 }
