@@ -113,6 +113,28 @@ def test_finalizer_keeps_the_namespace_and_conditions_name_it(cluster: Cluster) 
     cluster.wait("ns/held", "delete")
 
 
+def test_empty_namespace_with_finalizers_of_its_own_shows_conditions(cluster: Cluster) -> None:
+    cluster.request(
+        "POST", "/api/v1/namespaces", {"metadata": {"name": "own", "finalizers": ["example.com/hold"]}}
+    )
+    cluster.delete("ns/own")
+    namespace = cluster.wait("ns/own", lambda found: not found["spec"].get("finalizers"))
+    assert namespace["spec"] == {}
+    conditions = {
+        found["type"]: (found["status"], found["reason"]) for found in namespace["status"]["conditions"]
+    }
+    assert conditions == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
+        "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
+        "NamespaceContentRemaining": ("False", "ContentRemoved"),
+        "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers"),
+    }
+    path = "/api/v1/namespaces/own"
+    cluster.request("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+    cluster.wait("ns/own", "delete")
+
+
 def test_pods_are_deleted_before_other_content(cluster: Cluster) -> None:
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": "busy"}})
     cluster.wait("sa/default", lambda account: True, namespace="busy")

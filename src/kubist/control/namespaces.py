@@ -146,13 +146,16 @@ class Namespaces(Loop):
                 condition.update(wanted)
             return namespace
 
-        if left.resources or left.errors or self._has_conditions(name):
+        if left.resources or left.errors or self._shows_conditions(name):
             await self.client.update("namespaces", name, "", edit, subresource="status")
 
-    def _has_conditions(self, name: str) -> bool:
-        """Whether the conditions were ever written. A namespace that is deleted in one pass needs none."""
+    def _shows_conditions(self, name: str) -> bool:
+        """Whether a namespace without content has conditions: it had some before, or its own finalizers keep it. A
+        namespace that is deleted in one pass needs none."""
         namespace = self.client.get("namespaces", name)
-        return namespace is not None and bool(namespace["status"].get("conditions"))
+        if namespace is None:
+            return False
+        return bool(namespace["status"].get("conditions") or namespace["metadata"].get("finalizers"))
 
 
 class Content:
@@ -202,6 +205,9 @@ def _has_finalizers(entry: Entry) -> bool:
 
 
 def _finalize(namespace: Object) -> Object:
-    finalizers = namespace["spec"].get("finalizers") or []
-    namespace["spec"]["finalizers"] = [name for name in finalizers if name != NAMESPACE_FINALIZER]
+    others = [name for name in namespace["spec"].get("finalizers") or [] if name != NAMESPACE_FINALIZER]
+    if others:
+        namespace["spec"]["finalizers"] = others
+    else:
+        namespace["spec"].pop("finalizers", None)
     return namespace
