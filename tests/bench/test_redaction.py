@@ -77,6 +77,28 @@ def without_values(text: str) -> bool:
             "application/json",
         ),
         ("DELETE", f"{SECRETS}/s", None, "application/json"),
+        (
+            "DELETE",
+            f"{SECRETS}/s",
+            {**secret(), "preconditions": {"uid": "x", "p": PASSWORD}},
+            "application/json",
+        ),
+        (
+            "DELETE",
+            f"{SECRETS}/s",
+            {"preconditions": [PASSWORD], "dryRun": {"p": PASSWORD}},
+            "application/json",
+        ),
+        ("DELETE", f"{SECRETS}/s", [PASSWORD], "application/json"),
+        ("POST", SECRETS, [PASSWORD], "application/json"),
+        ("POST", SECRETS, PASSWORD, "application/json"),
+        (
+            "PATCH",
+            f"{SECRETS}/s",
+            [PASSWORD, {"op": "add", "vallue": PASSWORD}],
+            "application/json-patch+json",
+        ),
+        ("PATCH", f"{SECRETS}/s", PASSWORD, "application/merge-patch+json"),
     ],
 )
 def test_secret_data_is_redacted(
@@ -100,6 +122,17 @@ def test_redacted_secrets_keep_their_keys_and_show_changes(cluster: Cluster) -> 
     assert line["before"]["data"] == {"p": REDACTED, "q": REDACTED}
     assert line["after"]["data"] == {"p": CHANGED, "q": REDACTED}
     assert line["after"]["metadata"]["annotations"] == {LAST_APPLIED: REDACTED, "kept": "yes"}
+
+
+def test_options_of_a_delete_are_shown(cluster: Cluster) -> None:
+    cluster.request("POST", SECRETS, secret())
+    options = {"preconditions": {"uid": "other"}, "propagationPolicy": "Background", "gracePeriodSeconds": 0}
+    with recording(cluster) as recorded:
+        code, _, _ = ask(cluster, "DELETE", f"{SECRETS}/s", options)
+        [line] = lines(cluster, recorded)
+    assert code == 409
+    assert line["requestObject"] == options
+    assert "the UID in the precondition (other) does not match" in line["responseObject"]["message"]
 
 
 def test_tables_of_secrets_are_redacted(cluster: Cluster) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 
 import orjson
 
-from kubist.bench.redaction import mark_changed, redact, redact_message, redact_patch
+from kubist.bench.redaction import (
+    hidden_fields,
+    mark_changed,
+    redact,
+    redact_delete_options,
+    redact_message,
+    redact_patch,
+)
 from kubist.codec.any_body import read_body
 from kubist.http.messages import Request, Response
 from kubist.meta import times
@@ -124,6 +131,9 @@ class Recorded:
         if sent is None:
             omitted.append(name)
             return None
+        if is_secret and request.method == "DELETE":
+            shown = state[name] = redact_delete_options(read_body(request.body, content_type))
+            return hidden_fields(sent, shown)
         shown = read_body(request.body, content_type) if is_secret else sent
         state[name] = hide(shown, is_secret=is_secret, has_token=self._has_token)
         return sent

@@ -24,8 +24,19 @@ _OPEN = {
 """Fields of a Secret, or of a list or Table of them, that are shown, and their types. All others are hidden, because a
 misspelt field may have secret values too."""
 _OPEN_STATUS = ("apiVersion", "kind", "metadata", "status", "message", "reason", "details", "code")
+_OPERATION = ("op", "path", "from")
 _OPEN_PATHS = ("/metadata/", "/type", "/immutable")
 """Paths of a Secret whose values a JSON patch may show."""
+_OPEN_OPTIONS = {
+    "apiVersion": str,
+    "kind": str,
+    "dryRun": list,
+    "gracePeriodSeconds": int,
+    "orphanDependents": bool,
+    "propagationPolicy": str,
+    "ignoreStoreReadErrorWithClusterBreakingPotential": bool,
+}
+"""Fields of DeleteOptions, apart from `preconditions`, and their types."""
 SHORTEST = 4
 """Characters of the shortest value that is searched for in messages."""
 SEARCHED = 8
@@ -36,7 +47,7 @@ def redact(value: Any, *, is_secret: bool, has_token: bool = False) -> Any:
     """Redacts an object, or a list or Table of objects, in place. `is_secret`: objects without a kind are Secrets.
     `has_token`: they are a TokenRequest or a TokenReview."""
     if not isinstance(value, dict):
-        return value
+        return _hidden(value) if is_secret or has_token else value
     kind = value.get("kind")
     if has_token or kind in TOKENS:
         for name in ("spec", "status"):
@@ -56,11 +67,46 @@ def redact_patch(patch: Any, *, is_secret: bool, has_token: bool = False) -> Any
     """Redacts a patch in place: a list is a JSON patch."""
     if not isinstance(patch, list):
         return redact(patch, is_secret=is_secret, has_token=has_token)
-    if is_secret:
-        for operation in patch:
-            if isinstance(operation, dict) and "value" in operation:
-                operation["value"] = _patch_value(str(operation.get("path", "")), operation["value"])
-    return patch
+    return [_shown_operation(operation) for operation in patch] if is_secret else patch
+
+
+def _shown_operation(operation: Any) -> Any:
+    if not isinstance(operation, dict):
+        return _hidden(operation)
+    path = str(operation.get("path", ""))
+    return {
+        name: _patch_value(path, value)
+        if name == "value"
+        else value
+        if name in _OPERATION
+        else _hidden(value)
+        for name, value in operation.items()
+    }
+
+
+def redact_delete_options(options: Any) -> Any:
+    """Redacts the body of a delete of Secrets in place. Only the fields of DeleteOptions are shown, because a client
+    may have sent a Secret."""
+    if not isinstance(options, dict):
+        return _hidden(options)
+    for name, value in options.items():
+        if name == "preconditions" and isinstance(value, dict):
+            options[name] = {key: _shown_precondition(key, item) for key, item in value.items()}
+        elif not (name in _OPEN_OPTIONS and isinstance(value, _OPEN_OPTIONS[name])):
+            options[name] = _hidden(value)
+    return options
+
+
+def hidden_fields(sent: Any, shown: Any) -> Any:
+    """Fields of an object whose values redaction has replaced, as they were sent."""
+    if not isinstance(sent, dict):
+        return sent
+    return {name: value for name, value in sent.items() if shown[name] != value}
+
+
+def _shown_precondition(name: str, value: Any) -> Any:
+    is_open = name in ("uid", "resourceVersion") and isinstance(value, str)
+    return value if is_open else _hidden(value)
 
 
 def redact_message(status: Any, sent: Any) -> Any:
