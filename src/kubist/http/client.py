@@ -154,10 +154,12 @@ async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tup
     except BaseException:
         connection.abort()
         raise
-    if pool is not None and may_be_kept(head):
+    if pool is None:
+        connection.writer.close()
+    elif may_be_kept(head):
         pool.give(connection)
     else:
-        connection.writer.close()
+        pool.drop(connection)
     return head, body
 
 

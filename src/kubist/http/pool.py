@@ -54,6 +54,12 @@ class Connection:
     def abort(self) -> None:
         self.writer.transport.abort()
 
+    async def close(self) -> None:
+        """Closes the connection, and returns when it is closed."""
+        self.writer.close()
+        with contextlib.suppress(OSError):
+            await self.writer.wait_closed()
+
 
 class Pool:
     """Idle connections of one API server."""
@@ -62,6 +68,7 @@ class Pool:
         self._idle: dict[Where, deque[Connection]] = {}
         self._count = 0
         self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
 
     def take(self, where: Where) -> Connection | None:
         """Most recently used idle connection. None if there is none."""
@@ -81,13 +88,13 @@ class Pool:
     def give(self, connection: Connection) -> None:
         """Keeps an idle connection, or closes it if the pool is full."""
         if self._closed:
-            connection.writer.close()
+            self.drop(connection)
             return
         idle = self._idle.setdefault(connection.where, deque())
         if not connection.alive or len(idle) >= IDLE_EACH or self._count >= IDLE_ALL:
             if not idle:
                 del self._idle[connection.where]
-            connection.writer.close()
+            self.drop(connection)
             return
         idle.append(connection)
         self._count += 1
@@ -99,7 +106,13 @@ class Pool:
         if idle is not None and connection in idle:
             idle.remove(connection)
             self._forget(connection, idle)
-        connection.writer.close()
+        self.drop(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Closes a connection that is not kept, without waiting for it."""
+        task = asyncio.create_task(connection.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     def _forget(self, connection: Connection, idle: deque[Connection]) -> None:
         self._count -= 1
@@ -109,13 +122,13 @@ class Pool:
             connection.timer.cancel()
 
     async def close(self) -> None:
-        """Closes all idle connections, and those that are returned later."""
+        """Closes all idle connections, and those that are returned later. Waits a second at most."""
         self._closed = True
         for where in list(self._idle):
             for connection in self._latest(where):
-                connection.writer.close()
-                with contextlib.suppress(OSError, TimeoutError):
-                    await asyncio.wait_for(connection.writer.wait_closed(), 1)
+                self.drop(connection)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=1)
 
 
 async def connect(where: Where) -> Connection:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -42,6 +42,8 @@ _ROLES_IN_NAMESPACES = (
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
 )
+
+T = TypeVar("T")
 
 
 class LiveServer:
@@ -138,7 +140,7 @@ class LiveState:
         spaces = self._kinds([("v1", "Namespace")])[0]
         for name in used:
             named[spaces.key("", name)] = (spaces, path_of(spaces, "", name))
-        found_objects = await asyncio.gather(*(self._live.get(path) for _, path in named.values()))
+        found_objects = await _all(self._live.get(path) for _, path in named.values())
         for (resource, _), obj in zip(named.values(), found_objects, strict=True):
             if isinstance(obj, dict) and isinstance(obj.get("metadata"), dict):
                 await self._insert(resource, obj)
@@ -150,7 +152,7 @@ class LiveState:
 
     async def _policies(self) -> list[Object]:
         kinds = [(f"{order.POLICY_GROUP}/v1", kind) for kind in sorted(order.POLICY_KINDS, key=len)]
-        listed = await asyncio.gather(*(self._live.list(resource) for resource in self._kinds(kinds)))
+        listed = await _all(self._live.list(resource) for resource in self._kinds(kinds))
         return [policy for policies in listed for policy in policies]
 
     async def _load_crds(self, groups: set[str]) -> None:
@@ -165,7 +167,7 @@ class LiveState:
         inside = [*_IN_NAMESPACES, *(_ROLES_IN_NAMESPACES if self._with_roles else ())]
         lists = [(resource, "") for resource in self._kinds(wanted)]
         lists += [(resource, name) for resource in self._kinds(inside) for name in sorted(namespaces)]
-        listed = await asyncio.gather(*(self._live.list(resource, name) for resource, name in lists))
+        listed = await _all(self._live.list(resource, name) for resource, name in lists)
         for (resource, _), objects in zip(lists, listed, strict=True):
             for obj in objects:
                 await self._insert(resource, obj)
@@ -180,3 +182,15 @@ class LiveState:
     def _stored(self, resource: Resource) -> Resource:
         """The resource in the version of stored objects, if clients can read it."""
         return self._server.find(resource.storage_version, resource.kind) or resource
+
+
+async def _all(requests: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of concurrent requests. The first failure ends the others, so that none is open when it is reported."""
+    tasks = [asyncio.ensure_future(request) for request in requests]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
