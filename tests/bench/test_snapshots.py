@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import stat
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_snapshot_file_is_a_backup(tmp_path: Path) -> None:
         assert names(cluster) == {"saved"}
     restored = tmp_path / "restored"
     restore_backup(tmp_path / "snapshots" / "before.snapshot", restored, lambda _: None)
-    with sqlite3.connect(restored / "kubist.db") as store:
+    with contextlib.closing(sqlite3.connect(restored / "kubist.db")) as store:
         tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == {"changes", "expiries", "compaction"}
     with Cluster(data_dir=str(restored)) as cluster:
@@ -228,7 +229,7 @@ def test_unusable_files_are_errors_that_name_the_file(cluster: Cluster, tmp_path
     cluster.load(config_map("kept"))
     (tmp_path / "text").write_text("no database")
     (tmp_path / "empty").touch()
-    with sqlite3.connect(tmp_path / "foreign") as foreign:
+    with contextlib.closing(sqlite3.connect(tmp_path / "foreign")) as foreign:
         foreign.execute("CREATE TABLE other (a)")
     for name, text in (
         ("missing", "does not exist"),
