@@ -20,8 +20,9 @@ from tests.storage.etcd_server import EtcdServer, running_etcd
 hypothesis.settings.register_profile("kubist", deadline=None)
 hypothesis.settings.load_profile("kubist")
 
-# pytest has read these options. They are not meant for the pytest processes that tests start.
-os.environ.pop("PYTEST_ADDOPTS", None)
+# Options of this test run. They are not meant for the pytest and make processes that tests start.
+for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTHON"):
+    os.environ.pop(name, None)
 
 
 @pytest.fixture(scope="session")
