@@ -256,6 +256,26 @@ def test_idle_cluster_on_disk_is_unloaded_and_reloaded(tmp_path: Path) -> None:
         wait_for(lambda: state(host, "watched") == state(host, "disk") == "Unloaded")
 
 
+def test_request_in_the_turn_in_which_unloading_ends_loads_the_cluster(tmp_path: Path) -> None:
+    with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
+        host.clusters.create("disk", storage="disk")
+        hosting = cast("Hosting", host.inner)
+        assert hosting.clusters is not None
+        cluster = hosting.clusters.found["disk"]
+
+        async def race() -> bool:
+            unloading = asyncio.ensure_future(cluster.unload())
+            # Looks at each turn of the event loop.
+            while (moving := cluster._moving) is None or not moving.done():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            server = await cluster.running()
+            await unloading
+            return server is cluster.server
+
+        wait_for(lambda: cluster.can_unload)
+        assert host.run(race())
+
+
 def test_clusters_on_disk_survive_a_restart(tmp_path: Path) -> None:
     with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
         kept = host.clusters.create("kept", storage="disk", time_to_live="1h", limits={"objects": 500})

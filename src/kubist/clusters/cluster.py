@@ -152,10 +152,10 @@ class Cluster:
         while self.server is None:
             if self.is_deleted:
                 raise status.not_found(GROUP, RESOURCE, self.name)
-            if self._moving is None:
-                self._move(self._load())
-            assert self._moving is not None
-            await asyncio.shield(self._moving)
+            moving = self._moving
+            if moving is None or moving.done():  # `_moved` comes a turn of the event loop later
+                moving = self._move(self._load())
+            await asyncio.shield(moving)
         return self.server
 
     async def _load(self) -> None:
@@ -169,7 +169,8 @@ class Cluster:
         return task
 
     def _moved(self, task: asyncio.Task[None]) -> None:
-        self._moving = None
+        if self._moving is task:
+            self._moving = None
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the cluster %s cannot be loaded: %s", self.name, error)
 
