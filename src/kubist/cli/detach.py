@@ -32,20 +32,21 @@ def detach(service: Service) -> int:
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    # Ctrl-C waits until the parent can stop its child.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     child = os.fork()  # There are no threads and no event loop yet.
     if child == 0:
-        os.close(reading)
-        _become_server(service, log, writing)
-    os.close(writing)
-    with open(reading) as pipe:
-        try:
-            with sampled("Waiting for the server", lambda: (0, 0, "")):
-                text = pipe.readline()
-        except KeyboardInterrupt:
-            os.kill(child, signal.SIGTERM)
-            os.waitpid(child, 0)
-            fail("interrupted: the server was stopped")
-            return INTERRUPTED
+        _become_server(service, log, reading, writing, mask)
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(writing)
+        with open(reading) as pipe, sampled("Waiting for the server", lambda: (0, 0, "")):
+            text = pipe.readline()
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        fail("interrupted: the server was stopped")
+        return INTERRUPTED
     if text:
         print(banner(Served.from_json(text)))
         return 0
@@ -66,11 +67,15 @@ def _open_log(path: Path) -> int:
     return descriptor
 
 
-def _become_server(service: Service, log: int, writing: int) -> NoReturn:
+def _become_server(
+    service: Service, log: int, reading: int, writing: int, mask: set[signal.Signals | int]
+) -> NoReturn:
     """Runs the server in this new process, without the terminal."""
     code = FAILED
     try:
         os.setsid()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(reading)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(log, 1)
