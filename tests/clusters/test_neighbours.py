@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from kubist.clusters.fairness import REQUESTS, RequestTurns
-from kubist.clusters.limits import Rate
+from kubist.clusters.limits import LimitedStore, Rate
+from kubist.clusters.spec import Limits
 from kubist.http.messages import Answer, Request
+from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster
 from kubist.testing.refused import Refused
@@ -50,6 +52,20 @@ def test_limit_of_bytes(host: Cluster) -> None:
             cluster.load(config_map("a", x="y" * 300_000))
         assert cluster.get("configmap/a")["data"] == {"x": "1"}
         cluster.load(config_map("a", x=""))
+
+
+def test_limit_of_bytes_holds_for_concurrent_updates() -> None:
+    async def test() -> None:
+        store = LimitedStore(MemoryStore(), "c", Limits(bytes=1000))
+        await store.open()
+        keys = [f"/registry/configmaps/default/{number}" for number in range(4)]
+        revisions = [await store.create(key, b"") for key in keys]
+        updates = (store.update(key, b"x" * 400, seen) for key, seen in zip(keys, revisions, strict=True))
+        results = await asyncio.gather(*updates, return_exceptions=True)
+        await store.close()
+        assert [isinstance(result, int) for result in results] == [True, True, False, False]
+
+    asyncio.run(test())
 
 
 def test_limit_of_requests(host: Cluster) -> None:

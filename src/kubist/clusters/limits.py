@@ -54,6 +54,11 @@ class LimitedStore(StoreWrapper):
             grows = len(value) - (len(held.value) if held is not None else 0)
             if grows > 0:  # an object may always become smaller
                 self._check("bytes", self.bytes + self._pending[1] + grows, self._limits.bytes)
+                self._pending[1] += grows
+                try:
+                    return await self.inner.update(key, value, expected, ttl=ttl)
+                finally:
+                    self._pending[1] -= grows
         return await self.inner.update(key, value, expected, ttl=ttl)
 
     def _check(self, what: str, wanted: int, limit: int) -> None:
