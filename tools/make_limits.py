@@ -135,6 +135,11 @@ def _bench() -> list[Row]:
         ("users of `/kubist/v1/users`", f"{users.MOST:,}", "400"),
         ("clusters of `kubist serve --clusters`", f"{clusters.MOST:,}", "403"),
         (
+            "clusters on disk that stay loaded without an authenticated client",
+            f"{clusters.MOST_WITHOUT_CLIENTS}",
+            "the first one loaded is unloaded",
+        ),
+        (
             "requests of one cluster that start in one turn",
             f"{fairness.REQUESTS}",
             "the request waits for the next turn",

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import re
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -224,56 +223,6 @@ def test_time_to_live_deletes(tmp_path: Path) -> None:
 def state(host: Cluster, name: str) -> str:
     shown: str = host.request("GET", f"{PATH}/{name}")["state"]
     return shown
-
-
-def test_idle_cluster_on_disk_is_unloaded_and_reloaded(tmp_path: Path) -> None:
-    with Cluster(clusters=True, data_dir=str(tmp_path), clusters_idle_timeout=600.0) as host:
-        disk = host.clusters.create("disk", storage="disk", manifests=[CRD, WIDGET, config_map(a="1")])
-        watched = host.clusters.create("watched", storage="disk")
-        host.clusters.create("moved", storage="disk").clock.advance("1h")
-        host.clusters.create("memory")
-        version = disk.get("configmap/cm")["metadata"]["resourceVersion"]
-        with open_watch(watched, "/api/v1/configmaps"):
-            host.clock.advance("11m")
-            wait_for(lambda: state(host, "disk") == "Unloaded")
-            for name in ("watched", "moved", "memory"):
-                assert state(host, name) == "Running"
-
-        path = "/api/v1/namespaces/default/configmaps/cm"
-        clients = [host.clusters["disk"] for _ in range(8)]
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda client: client.request("GET", path), clients))
-        assert [each["metadata"]["resourceVersion"] for each in found] == [version] * 8
-        assert disk.request("GET", "/apis/example.com/v1/widgets")["items"]
-        assert state(host, "disk") == "Running"
-        disk.load(config_map(a="2"))
-
-        hosting = cast("Hosting", host.inner)
-        assert hosting.clusters is not None
-        table = hosting.clusters.found
-        wait_for(lambda: not table["watched"].is_busy)
-        host.clock.advance("11m")
-        wait_for(lambda: state(host, "watched") == state(host, "disk") == "Unloaded")
-
-
-def test_request_in_the_turn_in_which_unloading_ends_loads_the_cluster(tmp_path: Path) -> None:
-    with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
-        host.clusters.create("disk", storage="disk")
-        hosting = cast("Hosting", host.inner)
-        assert hosting.clusters is not None
-        cluster = hosting.clusters.found["disk"]
-
-        async def race() -> bool:
-            unloading = asyncio.ensure_future(cluster.unload())
-            # Looks at each turn of the event loop.
-            while (moving := cluster._moving) is None or not moving.done():  # noqa: ASYNC110
-                await asyncio.sleep(0)
-            server = await cluster.running()
-            await unloading
-            return server is cluster.server
-
-        wait_for(lambda: cluster.can_unload)
-        assert host.run(race())
 
 
 def test_clusters_on_disk_survive_a_restart(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ class Cluster:
         self.token = token
         self.server: LogicalServer | None = None
         self.is_deleted = False
+        self.has_clients = False
+        """Whether a client has authenticated since the server was loaded."""
         self._moving: asyncio.Task[Any] | None = None
         """Task that loads or unloads the server."""
         self._turns = RequestTurns()
@@ -119,6 +121,8 @@ class Cluster:
         finally:
             self._requests -= 1
             self.used = self._host.clock.monotonic()
+            if request.is_authenticated:
+                self.has_clients = True
         if isinstance(answer, Stream):
             self._follow(answer)
         return answer
@@ -159,6 +163,7 @@ class Cluster:
         return self.server
 
     async def _load(self) -> None:
+        self.has_clients = False
         await self._start(SqliteStore(str(self.directory / DATABASE)))
         log.info("loaded the cluster %s", self.name)
 
@@ -176,6 +181,7 @@ class Cluster:
 
     async def create(self, source: Source) -> None:
         """Starts the server of a new cluster."""
+        self.has_clients = True
         if self.record.storage == DISK:
             database = self.directory / DATABASE
             await asyncio.to_thread(write_database, database, source.store)

@@ -29,6 +29,9 @@ log = logging.getLogger("kubist.clusters")
 
 MOST = 10_000
 """Maximum number of clusters."""
+MOST_WITHOUT_CLIENTS = 32
+"""Maximum number of clusters that stay loaded although no client has authenticated since. Without it, one anonymous
+client could load every cluster."""
 RECORD = "cluster.json"
 HIDDEN = "."
 """Directories whose name begins with this are clusters in memory, or clusters that are being deleted."""
@@ -47,6 +50,8 @@ class Clusters:
         self.found: dict[str, Cluster] = {}
         self._reserved: set[str] = set()
         """Names of clusters that are being created."""
+        self._without_clients: list[Cluster] = []
+        """Loaded clusters to which no client has authenticated yet, the first one loaded first."""
         self._templates = Templates(host.config, host.port)
         self._timer: Timer | None = None
         self._due = 0.0
@@ -63,7 +68,7 @@ class Clusters:
             self._memory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kubist-clusters-"))
         else:
             for record, directory, token in await asyncio.to_thread(self._read, self._directory):
-                cluster = Cluster(self._host, record, directory, token, self._expect)
+                cluster = Cluster(self._host, record, directory, token, self._loaded)
                 self.found[record.name] = cluster
                 self._expect(cluster)
             self._memory = self._directory / f"{HIDDEN}memory"
@@ -164,7 +169,7 @@ class Clusters:
             raise _taken(record.name) from None
         cluster: Cluster | None = None
         try:
-            cluster = Cluster(host, record, directory, credentials.make(directory), self._expect)
+            cluster = Cluster(host, record, directory, credentials.make(directory), self._loaded)
             await cluster.create(content)
             await manifests.apply(await cluster.running(), cluster.token, spec.manifests)
             if record.storage == DISK:
@@ -210,6 +215,20 @@ class Clusters:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task of the clusters failed", exc_info=error)
+
+    def _loaded(self, cluster: Cluster) -> None:
+        """Expects the unloading of a cluster that was loaded just now. Unloads others to which no client has
+        authenticated, if there are too many of them."""
+        self._expect(cluster)
+        waiting = [
+            other
+            for other in self._without_clients
+            if other.server is not None and not other.has_clients and other is not cluster
+        ]
+        excess = len(waiting) + 1 - MOST_WITHOUT_CLIENTS
+        for other in [other for other in waiting if other.can_unload][: max(0, excess)]:
+            self._spawn(other.unload())
+        self._without_clients = [*waiting, cluster]
 
     def _expect(self, cluster: Cluster) -> None:
         """Sets the timer for a cluster's end or unloading, unless something else is due earlier."""

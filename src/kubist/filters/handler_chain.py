@@ -49,9 +49,11 @@ class HandlerChain:
             if self.audit is not None:
                 self._begin_trail(self.audit, ctx, attributes(NOBODY, ctx.info))
             raise
-        # HTTP/2 costs the server more than the client. Unauthenticated clients therefore get one request per
-        # connection.
-        if request.http_version == "2" and (user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups):
+        if user.name != ANONYMOUS.name and UNAUTHENTICATED not in user.groups:
+            request.is_authenticated = True
+        elif request.http_version == "2":
+            # HTTP/2 costs the server more than the client. Unauthenticated clients therefore get one request per
+            # connection.
             request.retires = True
         ctx.user = user
         asked = attributes(user, ctx.info)

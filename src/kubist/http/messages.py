@@ -23,6 +23,7 @@ class Request:
     `connection` is a dict that lives as long as the client's connection.
     `body_too_large`: the body was above the limit and was discarded. The response ends the connection.
     `retires`: set by the application. An HTTP/2 connection accepts no further requests after this response.
+    `is_authenticated`: set by the application when it has accepted a credential of the client.
     """
 
     method: str
@@ -37,6 +38,7 @@ class Request:
     body_too_large: bool = False
     repeated: dict[str, list[str]] | None = None
     retires: bool = False
+    is_authenticated: bool = False
 
     def header_values(self, name: str) -> list[str]:
         """All values of a header, as sent."""
