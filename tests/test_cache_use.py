@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 import kubist
@@ -105,14 +105,24 @@ KEPT = {
 """Functions that look a key up in an attribute, and store the value there if it is missing."""
 
 
-def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+@functools.cache
+def modules() -> list[tuple[str, ast.Module, list[ast.AST]]]:
+    """Path, syntax tree and all nodes of every module."""
+    found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        if name == "caching.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield f"{name}:{node.name}", node
+        tree = ast.parse(path.read_text())
+        found.append((path.relative_to(SOURCE).as_posix(), tree, list(ast.walk(tree))))
+    return found
+
+
+@functools.cache
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    return [
+        (f"{name}:{node.name}", node)
+        for name, _, nodes in modules()
+        for node in nodes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and name != "caching.py"
+    ]
 
 
 def _is_unbounded(decorator: ast.expr) -> bool:
@@ -135,18 +145,17 @@ def test_functools_caches_have_fixed_keys() -> None:
 
 
 def test_functools_caches_are_used_only_as_decorators() -> None:
-    for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
+    for name, _, nodes in modules():
         decorators = {
             id(part)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
             for decorator in node.decorator_list
             for part in ast.walk(decorator)
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Call) and _is_unbounded(node) and id(node) not in decorators:
-                raise AssertionError(f"{path.name}:{node.lineno}: use kubist.caching.ComputedCache")
+                raise AssertionError(f"{name}:{node.lineno}: use kubist.caching.ComputedCache")
 
 
 def test_no_cache_is_emptied_by_hand() -> None:
@@ -177,8 +186,7 @@ def _is_container(value: ast.expr | None) -> bool:
 
 def test_containers_of_modules_are_filled_with_fixed_keys() -> None:
     found = set()
-    for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+    for name, tree, nodes in modules():
         containers = {
             target.id
             for node in tree.body
@@ -186,7 +194,7 @@ def test_containers_of_modules_are_filled_with_fixed_keys() -> None:
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
-        for function in (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
+        for function in (n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
             for node in ast.walk(function):
                 filled = None
                 if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
@@ -194,7 +202,7 @@ def test_containers_of_modules_are_filled_with_fixed_keys() -> None:
                 elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FILLS):
                     filled = node.func.value  # type: ignore[attr-defined]
                 if isinstance(filled, ast.Name) and filled.id in containers:
-                    found.add(f"{path.relative_to(SOURCE).as_posix()}:{filled.id}")
+                    found.add(f"{name}:{filled.id}")
     assert found == COMPILED, "use kubist.caching.BoundedCache, or give the reason here"
 
 
@@ -234,8 +242,8 @@ def _stores_missing_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> 
 def test_attributes_that_are_caches_are_bounded() -> None:
     bounded = {
         ast.unparse(node.target).rpartition(".")[2]
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for _, _, nodes in modules()
+        for node in nodes
         if isinstance(node, ast.AnnAssign)
         and (
             "BoundedCache" in ast.unparse(node.annotation)

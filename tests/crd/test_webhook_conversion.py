@@ -71,7 +71,7 @@ class Webhook:
         where = certificate or pki.directory
         context.load_cert_chain(where / "tls.crt", where / "tls.key")
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
         self.port = self.server.server_address[1]
         self.bundle = base64.b64encode(pki.path("ca.crt").read_bytes()).decode()

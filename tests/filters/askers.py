@@ -123,7 +123,7 @@ class Remote:
         context.load_cert_chain(pki.path("tls.crt"), pki.path("tls.key"))
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"https://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:
