@@ -25,6 +25,13 @@ for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTH
     os.environ.pop(name, None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _kubectl_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Cache of kubectl for this test run. In the user's cache an earlier server on the same port may have left
+    entries."""
+    os.environ["KUBECACHEDIR"] = str(tmp_path_factory.mktemp("kubectl-cache"))
+
+
 @pytest.fixture(scope="session")
 def server_pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
     return Pki(tmp_path_factory.mktemp("server-pki"))

@@ -22,7 +22,10 @@ class Kubectl:
         self.directory = directory
 
     def __call__(self, *arguments: str, code: int = 0, given: str | None = None) -> str:
-        command = ["kubectl", "--namespace", self.namespace, *arguments]
+        # A cache of its own: within one second kubectl takes the list of OpenAPI documents from its cache, so it
+        # would not see a CRD that is as new as that.
+        cache = f"--cache-dir={self.directory / 'cache'}"
+        command = ["kubectl", cache, "--namespace", self.namespace, *arguments]
         done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == code, (command, done.stdout, done.stderr)
         return done.stdout + done.stderr
