@@ -24,6 +24,14 @@ hypothesis.settings.load_profile("kubist")
 for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTHON"):
     os.environ.pop(name, None)
 
+# These make a process a worker of this test run, also in the eyes of slipcover, which needs them at its end.
+_OF_WORKER = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PYTEST_XDIST_")}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    os.environ.update(_OF_WORKER)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _kubectl_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
