@@ -30,10 +30,22 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
+@contextlib.contextmanager
+def _kept_signal_handlers() -> Iterator[None]:
+    """Restores the signal handlers of this process, which servers replace."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def kubist(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command that ends by itself, within this process."""
     output, errors = io.StringIO(), io.StringIO()
     with (
+        _kept_signal_handlers(),
         mock.patch.dict(os.environ, environment(home), clear=True),
         contextlib.chdir(home),
         contextlib.redirect_stdout(output),

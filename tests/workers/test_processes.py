@@ -171,6 +171,16 @@ def test_end_of_the_in_memory_store_process_ends_the_server(tmp_path: Path) -> N
         assert alive(pids) == []
 
 
+def test_all_sockets_are_closed_at_the_end(tmp_path: Path) -> None:
+    flags = ("--in-memory", "--secure-port=0", "--workers=2")
+    collects = "import gc, sys; from kubist.cli import main; main(sys.argv[1:]); gc.unfreeze(); gc.collect()"
+    program = ("-W", "always::ResourceWarning", "-c", collects)
+    with running(tmp_path, "serve", *flags, program=program) as process:
+        process.wait_for(r"on https://127\.0\.0\.1:(\d+)", PATIENCE)
+        assert process.stop() == 0
+        assert "ResourceWarning" not in process.output
+
+
 def test_failed_start_prints_one_line_error(tmp_path: Path) -> None:
     with crew(tmp_path, 2) as first:
         for flags, why, code in (

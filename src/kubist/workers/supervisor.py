@@ -6,6 +6,7 @@ here while a child is restarted, so connections wait for its successor.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import logging
@@ -43,10 +44,15 @@ PAUSES = (0.1, 5.0)
 def supervise(config: Config, announce: Callable[[int], None]) -> int:
     """Serves with `config.workers` processes until SIGINT or SIGTERM. Returns the exit code."""
     try:
-        listeners = listening(config.bind_address, config.secure_port, config.workers)
-        serving_context(config)  # creates the certificate, and reports errors, only once
-        with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
-            return Supervisor(config, listeners, Path(directory)).run(announce)
+        with contextlib.ExitStack() as stack:
+            listeners = listening(config.bind_address, config.secure_port, config.workers)
+            for listener in listeners:
+                stack.callback(listener.close)
+            serving_context(config)  # creates the certificate, and reports errors, only once
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubist-"))
+            supervisor = Supervisor(config, listeners, Path(directory))
+            stack.callback(supervisor.close)
+            return supervisor.run(announce)
     except (StartError, OSError, ValueError) as error:
         problem = start_error(error, config.bind_address, config.secure_port)
         return fail(str(problem), problem.exit_code)
@@ -68,15 +74,17 @@ class Supervisor:
         self._stopping = False
         self._failure, self._exit_code = "", 1
         self._signals, self._signalled = socket.socketpair()
+        self._sockets = [self._signals, self._signalled]
+        """Sockets that `close` closes."""
         self._make(config)
 
     def _make(self, config: Config) -> None:
         revision = SharedRevision()
         store = "" if config.etcd_servers else str(self._directory / "store")
         paths = [str(self._directory / f"peer-{number}") for number in range(config.workers + bool(store))]
-        peers = [Peers(paths, number, _unix(path)) for number, path in enumerate(paths)]
+        peers = [Peers(paths, number, self._unix(path)) for number, path in enumerate(paths)]
         if store:
-            owning = functools.partial(run_store, config, _unix(store), revision, peers[-1])
+            owning = functools.partial(run_store, config, self._unix(store), revision, peers[-1])
             self._owner = self._child("the store process", owning, None)
         for number, listener in enumerate(self._listeners):
             resources = WorkerResources(number == 0, listener, peers[number], store, revision)
@@ -199,10 +207,16 @@ class Supervisor:
                 child.kill()
                 child.reap()
 
+    def _unix(self, path: str) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sockets.append(sock)
+        sock.bind(path)
+        os.chmod(path, files.FILE_MODE)
+        sock.listen(128)
+        return sock
 
-def _unix(path: str) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.bind(path)
-    os.chmod(path, files.FILE_MODE)
-    sock.listen(128)
-    return sock
+    def close(self) -> None:
+        """Closes all sockets but the listeners."""
+        signal.set_wakeup_fd(-1)
+        for sock in self._sockets:
+            sock.close()
