@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,10 @@ hypothesis.settings.load_profile("kubist")
 # Options of this test run. They are not meant for the pytest and make processes that tests start.
 for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTHON"):
     os.environ.pop(name, None)
+
+# A shell ignores SIGINT in its background jobs, and so would all processes that tests start there and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These make a process a worker of this test run, also in the eyes of slipcover, which needs them at its end.
 _OF_WORKER = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PYTEST_XDIST_")}
