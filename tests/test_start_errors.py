@@ -16,7 +16,7 @@ import pytest
 import kubist
 from kubist import errors, storage
 from kubist.storage.sqlite_file import take_lock
-from tests.cli.processes import check_one_line_error
+from tests.cli.processes import check_one_line_error, running
 from tests.cli.processes import kubist as command
 from tests.live import Pki
 
@@ -186,7 +186,12 @@ def test_etcd_without_its_packages(home: Path, monkeypatch: pytest.MonkeyPatch, 
         "'kubist[etcd]'` installs them",
     )
     check_command(home, message, "--etcd-servers=http://127.0.0.1:1", "--secure-port=0", "--data-dir=data")
-    check_command(home, message, "--etcd-servers=http://127.0.0.1:1", "--secure-port=0", "--workers=2")
+    # Workers are forked, which the threads of this process do not survive.
+    missing = f"import sys; sys.modules[{module!r}] = None; from kubist.cli import main; sys.exit(main())"
+    flags = ("--etcd-servers=http://127.0.0.1:1", "--secure-port=0", "--workers=2")
+    with running(home, "serve", *flags, program=("-c", missing)) as process:
+        assert process.process.wait(30) == errors.MissingDependency.exit_code
+        assert process.output == f"kubist: {message}\n"
     check_one_line_error(home, ["--etcd-servers=http://127.0.0.1:1"], message)
 
 

@@ -9,7 +9,9 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -17,6 +19,7 @@ from kubist import files
 from kubist.filters.auditfile import AuditFile
 
 WRITERS, LINES, SIZE = 4, 200, 1000
+MOMENT = 1_794_816_000.25
 
 
 def _write(path: Path, number: int, max_size: int) -> None:
@@ -24,6 +27,13 @@ def _write(path: Path, number: int, max_size: int) -> None:
     for line in range(LINES):
         file.write(f"{number}-{line}".encode().ljust(SIZE - 1, b".") + b"\n")
     file.close()
+
+
+def _write_at_once(barrier: Barrier, path: Path, number: int) -> None:
+    """Writes in a process of its own, in which the clock is stopped, when all writers have started."""
+    with mock.patch.object(time, "time", return_value=MOMENT):
+        barrier.wait(60)
+        _write(path, number, 10 * SIZE)
 
 
 def _lines(directory: Path) -> list[str]:
@@ -40,9 +50,8 @@ def _rotated(directory: Path) -> list[Path]:
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> float:
     """All rotations happen in the same millisecond."""
-    now = 1_794_816_000.25
-    monkeypatch.setattr(time, "time", lambda: now)
-    return now
+    monkeypatch.setattr(time, "time", lambda: MOMENT)
+    return MOMENT
 
 
 @pytest.fixture(params=[0, 0o022, 0o077])
@@ -77,10 +86,12 @@ def test_rotations_in_one_millisecond_lose_no_line(tmp_path: Path, stopped_clock
     assert names[:2] == ["audit-2026-11-16T08-00-00.250.log", "audit-2026-11-16T08-00-00.251.log"]
 
 
-def test_processes_that_rotate_in_one_millisecond_lose_no_line(tmp_path: Path, stopped_clock: float) -> None:
-    context = multiprocessing.get_context("fork")
-    path = tmp_path / "audit.log"
-    processes = [context.Process(target=_write, args=(path, number, 10 * SIZE)) for number in range(WRITERS)]
+def test_processes_that_rotate_in_one_millisecond_lose_no_line(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, path = context.Barrier(WRITERS), tmp_path / "audit.log"
+    processes = [
+        context.Process(target=_write_at_once, args=(barrier, path, number)) for number in range(WRITERS)
+    ]
     for process in processes:
         process.start()
     for process in processes:
