@@ -184,9 +184,21 @@ def issue_with_openssl(directory: Path, bits: int, digest: str) -> bytes:
     (directory / "root.key").write_bytes(ROOT.pair.key_pem)
     request = f"req -new -nodes -newkey rsa:{bits} -keyout leaf.key -out leaf.csr -subj /CN=old"
     sign = f"x509 -req -in leaf.csr -CA root.crt -CAkey root.key -CAcreateserial -{digest} -days 1"
-    for command in (request, f"{sign} -out leaf.crt -outform DER"):
+    sign += " -out leaf.crt -outform DER"
+    # Newer releases of OpenSSL make version 3, unless another command asks for version 1 in a configuration without
+    # extensions.
+    (directory / "plain.cnf").write_text("[req]\ndistinguished_name = name\n[name]\n")
+    again = f"req -x509 -x509v1 -config plain.cnf -CA root.crt -CAkey root.key {request.removeprefix('req ')}"
+    again = f"{again.replace('leaf.csr', 'leaf.crt')} -outform DER -{digest} -days 1"
+    for command in (request, sign, again):
         done = openssl(*command.split(), cwd=directory)
         assert done.returncode == 0, done.stderr
+        if command == sign and x509.load_der_x509_certificate(_leaf(directory)).version is x509.Version.v1:
+            break
+    return _leaf(directory)
+
+
+def _leaf(directory: Path) -> bytes:
     return (directory / "leaf.crt").read_bytes()
 
 
