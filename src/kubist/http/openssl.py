@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("kubist.http")
 
-TESTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+TESTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 """Python releases in which the pointer to the SSL_CTX is the first field of a context object."""
 
 _SET_SESSION_CACHE_MODE = 44
