@@ -115,16 +115,24 @@ def parse_exact(
         raise
     except (ValueError, RecursionError) as error:
         raise DecodeError(json_syntax.complaint(body)) from error
-    check_depth(value)
+    if _is_too_deep(value):
+        # Go has another message for texts that its parser rejects. Python 3.14 and later parse some of them.
+        raise DecodeError(json_syntax.complaint(body))
     return value
 
 
 def check_depth(value: Any) -> None:
     """Rejects a value that is too deeply nested for orjson to encode."""
+    if _is_too_deep(value):
+        raise DecodeError("exceeded max depth")
+
+
+def _is_too_deep(value: Any) -> bool:
     try:
         orjson.dumps(value, default=float)
     except orjson.JSONEncodeError:
-        raise DecodeError("exceeded max depth") from None
+        return True
+    return False
 
 
 def type_meta(value: Any) -> tuple[str, str]:
