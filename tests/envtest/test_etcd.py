@@ -89,7 +89,8 @@ def get(plane: ControlPlane, path: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(f"http://127.0.0.1:{plane.etcd_port}{path}", timeout=20) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:
-        return error.code, error.read()
+        with error:
+            return error.code, error.read()
     except OSError:
         return 0, b""
 
