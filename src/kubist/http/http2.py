@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from kubist.eager_task import begin
 from kubist.http.bodies import joined
@@ -28,7 +29,6 @@ from kubist.http.frames import (
     goaway,
     reset,
     settings,
-    unpack_settings,
     window_update,
 )
 from kubist.http.hpack import Header
@@ -193,7 +193,6 @@ class Http2(Connection):
             self._last = stream
             at_work = len(self._streams) + len(self._zombies)
             if at_work >= self.host.limits.streams or not self._budget.has_room(size):
-                self._inbox.count()
                 raise StreamFault(stream, Error.REFUSED_STREAM)
             self._request(stream, received, size, end=end)
 
@@ -211,7 +210,6 @@ class Http2(Connection):
         if stream > self._last:
             return
         if exchange is None or exchange.received:
-            self._inbox.count()
             raise StreamFault(stream, Error.STREAM_CLOSED)
         exchange.receive_window -= length
         if exchange.receive_window < 0:
@@ -248,8 +246,9 @@ class Http2(Connection):
             self.outbox.widen(exchange, increment)
         self.rest()
 
-    def settings(self, payload: bytes) -> None:
-        for key, value in unpack_settings(payload):
+    def settings(self, values: Sequence[tuple[int, int]]) -> None:
+        """Applies settings of the client. None comes twice: a change of the window visits all streams."""
+        for key, value in values:
             if key == Setting.INITIAL_WINDOW_SIZE:
                 change = value - self.outbox.initial_window
                 self.outbox.initial_window = value

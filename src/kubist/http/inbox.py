@@ -23,6 +23,7 @@ from kubist.http.frames import (
     StreamFault,
     frame,
     unpack_head,
+    unpack_settings,
 )
 from kubist.http.hpack import Decoder, Header, HpackError, TooLarge
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _CONTINUATIONS = 256
 _FLOOD_SECONDS = 10.0
+_SETTINGS = 100
+"""Maximum settings of one SETTINGS frame, as in Go's HTTP/2 server."""
 _TURN = 256
 """Maximum effort in one turn of the event loop: 1 for a frame, 32 for a request, 1 for 64 bytes of a header
 block and 1 for 256 decoded bytes of it."""
@@ -94,7 +97,7 @@ class Inbox:
             try:
                 self._deliver(flags, stream, block.result)
             except StreamFault as fault:
-                self._connection.reset(fault.stream, fault.code)
+                self._reset(fault)
         self._take(self._buffer)
 
     def _take(self, data: bytes) -> None:
@@ -125,8 +128,13 @@ class Inbox:
             try:
                 self._frame(kind, flags, stream & LARGEST_WINDOW, data[start:position])
             except StreamFault as fault:
-                self._connection.reset(fault.stream, fault.code)
+                self._reset(fault)
         self._buffer = data[position:]
+
+    def _reset(self, fault: StreamFault) -> None:
+        """Resets a stream. Counted, because a client can provoke a reset of each of its requests."""
+        self._connection.reset(fault.stream, fault.code)
+        self.count()
 
     def count(self) -> None:
         """Counts a frame that carries no request. More than `idle_frames` in 10 seconds end the connection."""
@@ -172,7 +180,10 @@ class Inbox:
             if len(payload) % 6 or (flags & Flag.ACK and payload):
                 raise ConnectionFault(Error.FRAME_SIZE_ERROR, "SETTINGS")
             if not flags & Flag.ACK:
-                self._connection.settings(payload)
+                values = list(unpack_settings(payload))
+                if len(values) > _SETTINGS or len(dict(values)) < len(values):
+                    raise ConnectionFault(Error.PROTOCOL_ERROR, "too many or repeated settings")
+                self._connection.settings(values)
         elif kind == Kind.PING:
             if len(payload) != 8:
                 raise ConnectionFault(Error.FRAME_SIZE_ERROR, "PING")
