@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubist import request
 from kubist.request import RequestInfo
@@ -87,3 +91,21 @@ def test_query(query: str, values: dict[str, str]) -> None:
 
 def test_repeated_parameter_has_all_values() -> None:
     assert request.query_values("dryRun=All&x=1&dryRun=b%20c", "dryRun") == ["All", "b c"]
+
+
+def test_query_with_too_many_parameters_has_none() -> None:
+    """As in Go, whose limit is the same."""
+    query = "&".join(f"a{number}=1" for number in range(request.PARAMETERS))
+    assert len(request.parse_query(query)) == request.PARAMETERS
+    assert request.query_values(query, "a5") == ["1"]
+    assert request.parse_query(query + "&b=1") == {}
+    assert request.query_values(query + "&b=1", "b") == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(["%", "=", "_", "a", "4", "F", "%41", "%c3", "%A9", "\u00e9", "%0a", "\n", "%25"])
+    )
+)
+def test_escapes_are_decoded_as_in_the_standard_library(pieces: list[str]) -> None:
+    assert request.unescape("".join(pieces)) == unquote("".join(pieces))

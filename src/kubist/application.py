@@ -134,6 +134,7 @@ class API:
         try:
             answer: Answer
             if info.malformed:
+                request.retires = True
                 answer = malformed_page(request, info)
             else:
                 await self.handler_chain.run(ctx)
@@ -320,9 +321,13 @@ def failure_page(uri: str, why: str) -> Response:
     return Response(500, NOT_FOUND.headers, f"{text}\n".encode())
 
 
+_LONGEST_URI = 8192
+"""Characters of a URI that an error page shows. It shows them twice, escaped."""
+
+
 def malformed_page(request: Request, info: requests.RequestInfo) -> Response:
     """Response to a path that starts like a resource path but names no resource."""
-    uri = requests.uri(info.path, request.query)
+    uri = requests.uri(info.path, request.query)[:_LONGEST_URI]
     why = f"unable to determine kind and namespace from url, {uri}"
     return failure_page(uri, f"failed to create RequestInfo: {why}")
 

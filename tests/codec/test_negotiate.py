@@ -152,6 +152,10 @@ def test_any_accept_header_is_parsed_or_rejected(header: str) -> None:
             assert negotiate.negotiate(header, endpoint).serializer in negotiate.ALL
 
 
-def test_accept_header_with_thousands_of_clauses_is_parsed() -> None:
-    header = ",".join(f"a/b;q=0.{i:05}" for i in range(20_000)) + ",application/json"
-    assert negotiate.negotiate(header, CUSTOM).serializer == JSON
+def test_beginning_of_a_very_long_accept_header_is_parsed() -> None:
+    clauses = [f"a/b;q=0.{i:05}" for i in range(1000)]
+    assert negotiate.negotiate(",".join([*clauses, YAML]), CUSTOM).serializer == YAML
+    assert len(negotiate.parse_accept(",".join(clauses * 100))) < 2000
+    assert negotiate.negotiate(",".join([YAML, *clauses * 100]), CUSTOM).serializer == YAML
+    with pytest.raises(NoRoute):
+        negotiate.negotiate("," * 1_000_000, BUILT_IN)

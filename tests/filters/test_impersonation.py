@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.filters.impersonation import wanted_user
+from kubist.filters.impersonation import LONGEST, LONGEST_SHOWN, wanted_user
 from kubist.http.messages import Request
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -42,6 +42,18 @@ def test_groups_uid_and_extra_need_a_user_name(name: str) -> None:
     with pytest.raises(APIError) as refused:
         wanted_user(Request("GET", "/", "", {name: "x"}))
     assert refused.value.code == 400
+
+
+def test_very_long_headers_are_rejected_and_not_repeated() -> None:
+    many = tuple(f"group-{number}" for number in range(1000))
+    named = Request("GET", "/", "", {"impersonate-user": "jo", "impersonate-group": ", ".join(many)})
+    named.repeated = {"impersonate-group": list(many)}
+    wanted = wanted_user(named)
+    assert wanted is not None and wanted.groups == many
+    for length in (LONGEST_SHOWN + 1, LONGEST + 1):
+        with pytest.raises(APIError) as refused:
+            wanted_user(Request("GET", "/", "", {"impersonate-group": "\x01" * length}))
+        assert refused.value.code == 400 and len(refused.value.message) < 100
 
 
 def test_request_runs_as_the_impersonated_user(cluster: Live) -> None:

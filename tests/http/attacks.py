@@ -18,7 +18,7 @@ from pathlib import Path
 
 import hpack
 
-from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, settings
+from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, Setting, frame, settings
 from tests.cli.processes import Running, running
 from tests.live import TOKENS, Pki
 
@@ -349,6 +349,46 @@ def large_headers_that_are_parsed(victim: Victim) -> None:
                 client.recv(65_536)
 
 
+def long_queries(victim: Victim) -> None:
+    """HTTP/1.1: queries of 1 MB, with very many parameters, very many escapes, or both."""
+    ended = time.monotonic() + SECONDS
+    queries = [piece * (1_000_000 // len(piece)) for piece in (b"%41&", b"+&", b"a=%41&", b"%41", b"a%ff")]
+    queries.append(b"&".join(b"exclude=%%41%d" % number + b"%22" * 28 for number in range(9990)))
+    for query in queries:
+        if time.monotonic() > ended:
+            return
+        with victim.connect() as client, contextlib.suppress(OSError):
+            client.sendall(b"GET /livez?" + query + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+            client.recv(65_536)
+
+
+def texts_that_rejections_repeat(victim: Victim) -> None:
+    """Long paths and names that become several times longer in the rejection, which is not read."""
+    smile = "\U0001f600".encode()
+    for length in (8_000, 60_000, 1_000_000):
+        for path, group in (
+            (b"/" + b"&" * length + smile, b""),
+            (b"/api/v1/namespaces/" + b'"' * length + smile, b""),
+            (b"/api/v1/watch?" + b"&" * length + smile, b""),
+            (b"/api", b"\x01" * length + smile),
+        ):
+            fields = [(b":method", b"POST"), (b":path", path), (b":scheme", b"https")]
+            fields += [(b"impersonate-group", group)] if group else []
+            encoded = b"".join(b"\0" + _string(name) + _string(value) for name, value in fields)
+            with victim.http2() as client, contextlib.suppress(OSError):
+                client.socket.sendall(settings({Setting.INITIAL_WINDOW_SIZE: 0}))
+                for _ in range(min(250, 4_000_000 // length)):
+                    client.socket.sendall(client.block(encoded, end=False))
+                for stream in range(1, client.stream + 1, 2):
+                    client.socket.sendall(frame(Kind.DATA, Flag.END_STREAM, stream))
+                client.listen(0.5)
+
+
+def _string(text: bytes) -> bytes:
+    """String in HPACK's encoding, without Huffman code."""
+    return (bytes([len(text)]) if len(text) < 0x7F else _length(len(text), 0)) + text
+
+
 def flood_of_windows(victim: Victim) -> None:
     """Window updates of one byte."""
     with victim.http2() as client:
@@ -397,4 +437,6 @@ ATTACKS: tuple[Callable[[Victim], None], ...] = (
     large_headers_that_are_parsed,
     flood_of_windows,
     settings_of_many_streams,
+    long_queries,
+    texts_that_rejections_repeat,
 )

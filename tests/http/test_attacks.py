@@ -46,7 +46,7 @@ def answers(
 
 def test_anonymous_http2_connection_ends_after_one_request(attacked: Victim) -> None:
     """Same as kube-apiserver (UnauthenticatedHTTP2DOSMitigation), also for allowed requests."""
-    for path in ("/livez", "/api/v1/pods"):
+    for path in ("/livez", "/api/v1/pods", "/api/v1/watch"):
         assert answers(attacked, path=path) == [Kind.HEADERS, Kind.GOAWAY]
     assert answers(attacked, ("authorization", "Bearer nobody")) == [Kind.HEADERS, Kind.GOAWAY]
     assert answers(attacked, method="FOO") == [Kind.HEADERS, Kind.GOAWAY]

@@ -7,10 +7,12 @@ import time
 
 import pytest
 
+from kubist.http import Limits
 from tests.http.serving import Serving, Site, read_all, read_until
 from tests.waiting import wait_for
 
 HOST = b"Host: localhost\r\n"
+PATH_BYTES = Limits().path_bytes
 POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -114,6 +116,16 @@ def test_too_large_head_is_rejected(strict: Serving, site: Site, head: bytes) ->
     data = strict.exchange(b"GET /hello HTTP/1.1\r\n" + HOST + head + b"\r\n")
     assert data.startswith(b"HTTP/1.1 431 ")
     assert not site.requests
+
+
+def test_too_long_path_is_rejected(strict: Serving, site: Site) -> None:
+    """A long query is allowed: commands and selectors may be long."""
+    fitting = b"/hello?" + b"q" * (PATH_BYTES + 1)
+    get = b"GET %b HTTP/1.1\r\n" + HOST + b"\r\n"
+    for path in (b"/" + b"p" * PATH_BYTES, b"https://a/" + b"p" * PATH_BYTES + b"?q"):
+        data = strict.exchange(get % fitting + get % path)
+        assert data.startswith(b"HTTP/1.1 200 ") and data.count(b"HTTP/1.1 414 ") == 1
+    assert {request.path for request in site.requests} == {"/hello"}
 
 
 def test_endless_head_is_rejected(strict: Serving) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kubist.http import Limits
 from kubist.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
+from kubist.http.hpack import Decoder
 from kubist.http.messages import Answer, Request
 from tests.http.h2client import H2Client, RawFrame, frames_in
 from tests.http.serving import SHORT, Pki, Serving, Site
@@ -209,6 +210,17 @@ def test_malformed_request_resets_its_stream_only(shared: Serving, case: str) ->
 def test_stream_error_resets_the_stream(shared: Serving, data: bytes, code: int) -> None:
     expected = (Kind.RST_STREAM, 1, code.to_bytes(4, "big"))
     assert expected in talk(shared, OPEN + data, until=expected)
+
+
+@pytest.mark.parametrize("flags", [END, Flag.END_HEADERS], ids=["without body", "with body"])
+def test_too_long_path_gets_414(shared: Serving, flags: int) -> None:
+    head = block(REQUEST[0], (":path", "/" + "p" * 8192), *REQUEST[2:])
+    data = OPEN + frame(Kind.HEADERS, flags, 1, head) + frame(Kind.HEADERS, END, 3, HEAD)
+    frames = talk(shared, data, until=(Kind.DATA, 3, b'{"hello":"world"}'))
+    first = next(payload for kind, stream, payload in frames if (kind, stream) == (Kind.HEADERS, 1))
+    assert Decoder(4096, 10).decode(first)[0][0] == (b":status", b"414")
+    assert (Kind.DATA, 3, b'{"hello":"world"}') in frames
+    assert ((Kind.RST_STREAM, 1, bytes(4)) in frames) == (flags == Flag.END_HEADERS)
 
 
 def test_unknown_and_harmless_frames_are_ignored(shared: Serving) -> None:

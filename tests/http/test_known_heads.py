@@ -68,6 +68,7 @@ LINES = [
     b"POST /api/v1/pods HTTP/1.1",
     b"PATCH /a%20b HTTP/1.1",
     b"GET /a|b HTTP/1.1",
+    b"GET /" + b"a" * 9000 + b" HTTP/1.1",
     b"GET /a b HTTP/1.1",
     b"GET  /a HTTP/1.1",
     b"GET http://host/a HTTP/1.1",

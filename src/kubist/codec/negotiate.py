@@ -20,6 +20,7 @@ STREAMED = (JSON, PROTOBUF)
 STREAMS = tuple(f"{serializer};stream=watch" for serializer in STREAMED)
 META_VERSIONS = ("v1", "v1beta1")
 FEW = 12
+LONGEST = 16 << 10
 PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -93,12 +94,12 @@ class NoRoute(APIError):
 
 
 def parse_accept(header: str) -> tuple[Clause, ...]:
-    """Clauses of an Accept header, best first.
+    """Clauses of an Accept header, best first. Only the first LONGEST characters are read.
 
     Up to FEW clauses are sorted by insertion, because the reference's order is not total and clients can see
     its result.
     """
-    clauses = [clause for part in header.split(",") if (clause := _clause(part)) is not None]
+    clauses = [clause for part in header[:LONGEST].split(",") if (clause := _clause(part)) is not None]
     if len(clauses) > FEW:
         clauses.sort(key=lambda clause: (-clause.quality, clause.type == "*", clause.subtype == "*"))
         return tuple(clauses)
@@ -171,7 +172,7 @@ def _accepted(serializer: str, parameters: dict[str, str], endpoint: Endpoint) -
 
 def check_route(header: str, offered: tuple[str, ...]) -> None:
     """Raises `NoRoute` unless the header names a type that the route produces."""
-    for part in header.split(","):
+    for part in header[:LONGEST].split(","):
         media = part.partition(";")[0].strip(" ")
         if media == "*/*" or media in offered:
             return

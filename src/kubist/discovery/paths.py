@@ -21,7 +21,7 @@ from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
 from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
-from kubist.request import RequestInfo, split
+from kubist.request import RequestInfo, query_values, split
 from kubist.resources.context import User
 from kubist.resources.resource import Resources
 
@@ -99,8 +99,9 @@ class Paths:
         if not parts:
             return plain_not_found()
         if parts[0] in ("healthz", "livez", "readyz"):
-            excluded = [pair[8:] for pair in request.query.split("&") if pair.startswith("exclude=")]
-            return self.health.answer(path, query, excluded) or plain_not_found()
+            return (
+                self.health.answer(path, query, query_values(request.query, "exclude")) or plain_not_found()
+            )
         if parts == ["version"]:
             return self._version(request)
         if parts[0] == "version":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from urllib.parse import unquote
 
 from kubist.caching import BoundedCache
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
@@ -18,6 +17,7 @@ from kubist.filters.usernames import account_groups, node_name, split_username
 from kubist.http.messages import Request
 from kubist.meta import names, status
 from kubist.meta.fields import quoted
+from kubist.request import unescape
 from kubist.resources.context import User
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -25,6 +25,10 @@ NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 MANY = 4
 """Number of groups or extra values from which on a permission for all of them is checked first."""
+LONGEST = 64 << 10
+"""Maximum characters of all Impersonate-* headers. All of them are authorized one by one."""
+LONGEST_SHOWN = 4096
+"""Characters of these headers that an error repeats."""
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
@@ -33,19 +37,24 @@ Authorize = Callable[[AuthorizationQuery], Awaitable[tuple[bool, str]]]
 
 def wanted_user(request: Request) -> User | None:
     """The user that the headers name; None if there are none. Raises 400 for uid, groups or extra without a
-    user name."""
+    user name, and for very long headers."""
     headers = request.headers
     if _PREFIX not in " ".join(headers):
         return None
+    length = sum(len(name) + len(value) for name, value in headers.items() if name.startswith(_PREFIX))
+    if length > LONGEST:
+        raise status.bad_request(f"the Impersonate-* headers have more than {LONGEST} characters")
     name = (request.header_values("impersonate-user") or [""])[0]
     uid = (request.header_values("impersonate-uid") or [""])[0]
     groups = request.header_values("impersonate-group")
     extra: dict[str, list[str]] = {}
     for header in headers:
         if header.startswith(_EXTRA):
-            extra.setdefault(unquote(header[len(_EXTRA) :]), []).extend(request.header_values(header))
+            extra.setdefault(unescape(header[len(_EXTRA) :]), []).extend(request.header_values(header))
     user = User(name, uid, tuple(groups), tuple((key, tuple(values)) for key, values in extra.items()))
     if not name and (uid or groups or extra):
+        if length > LONGEST_SHOWN:
+            raise status.bad_request("requested user info without impersonating a user name")
         raise status.bad_request(f"requested {_described(user)} without impersonating a user name")
     return user if name else None
 

@@ -279,6 +279,12 @@ class Http2(Connection):
             method, path, query, headers, repeated = request_fields(received)
         except Malformed:
             raise StreamFault(stream, Error.PROTOCOL_ERROR) from None
+        if len(path) > self.host.limits.path_bytes:
+            self._inbox.count()
+            self.outbox.headers(stream, 414, [], 0, end=True)
+            if not end:
+                self.outbox.send(reset(stream, Error.NO_ERROR))
+            return
         expected = int(headers.get("content-length", -1))
         if expected > 0 and end:
             raise StreamFault(stream, Error.PROTOCOL_ERROR)
@@ -340,6 +346,7 @@ class Http2(Connection):
             return
         if exchange.expected not in (-1, exchange.body_size):
             raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
+        self._inbox.spend(exchange.head_size)
         exchange.request.body = joined(exchange.body)
         exchange.body = []
         exchange.task = begin(exchange.work(), self.host.loop)

@@ -136,6 +136,10 @@ class Inbox:
         self._connection.reset(fault.stream, fault.code)
         self.count()
 
+    def spend(self, size: int) -> None:
+        """Counts the effort for a request with headers of this size."""
+        self._effort += _REQUEST_EFFORT + (size >> 8)
+
     def count(self) -> None:
         """Counts a frame that carries no request. More than `idle_frames` in 10 seconds end the connection."""
         now = self._connection.host.now
@@ -156,9 +160,7 @@ class Inbox:
         elif kind == Kind.DATA:
             content = _unpadded(payload) if flags & Flag.PADDED else payload
             end = bool(flags & Flag.END_STREAM)
-            if end:
-                self._effort += _REQUEST_EFFORT
-            elif not content:
+            if not end and not content:
                 self.count()
             self._connection.data(stream, content, len(payload), end=end)
         elif kind == Kind.WINDOW_UPDATE:
@@ -244,7 +246,7 @@ class Inbox:
             raise ConnectionFault(Error.ENHANCE_YOUR_CALM, "headers too large") from error
         except HpackError as error:
             raise ConnectionFault(Error.COMPRESSION_ERROR, str(error)) from error
-        self._effort += _REQUEST_EFFORT + (size >> 8)
+        self.spend(size)
         self._connection.headers(stream, headers, size, end=bool(flags & Flag.END_STREAM))
 
 

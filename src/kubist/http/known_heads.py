@@ -29,6 +29,7 @@ _FRAMING = frozenset(("connection", "expect", "proxy-connection", "transfer-enco
 """Headers that change how the message or the connection is handled. Blocks with these are never cached."""
 _BLOCKS = 16
 _BLOCK_BYTES = 4096
+_LINE_BYTES = 4096
 
 
 class KnownHeads:
@@ -46,7 +47,9 @@ class KnownHeads:
 
     def recognize(self, data: bytes, connection: Connection) -> Request | None:
         """Request of these bytes if they are one whole request with a known header block, else None."""
-        line = data.find(b"\r\n")
+        line = data.find(b"\r\n", 0, _LINE_BYTES)
+        if line < 0:
+            return None
         end = data.find(b"\r\n\r\n", line)
         known = self._parsed.get(data[line:end]) if end > 0 else None
         if known is None or len(data) != end + 4 + known[1]:

@@ -10,6 +10,8 @@ class Limits:
     body_bytes: int = 3 * 1024 * 1024
     header_bytes: int = 1024 * 1024
     header_count: int = 4096
+    path_bytes: int = 8192
+    """Maximum length of a path, without its query. Rejections repeat the path, escaped and more than once."""
     pipelined_requests: int = 256
 
     handshake_timeout: float = 32.0

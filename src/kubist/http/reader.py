@@ -98,8 +98,9 @@ class Reader:
                 raise Refusal(431)
 
     def abandon(self) -> None:
-        """Stops receiving this message."""
+        """Stops receiving this message, and drops what was received."""
         self._in_head = self.in_body = False
+        self._url, self._headers, self._repeated, self._body = b"", {}, None, []
 
     def close(self) -> None:
         """Breaks reference cycles after the connection is lost."""
@@ -150,6 +151,9 @@ class Reader:
             raise Refusal(505)
         if version == "1.1" and "host" not in headers:
             raise Refusal(400)
+        longest = self._limits.path_bytes
+        if len(self._url) > longest and self._url.find(b"?", 0, longest + 1) < 0:
+            raise Refusal(414)
         encoding = headers.get("transfer-encoding")
         if self._parser.should_upgrade() and (
             encoding is not None or headers.get("content-length", "0") != "0"
