@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,6 +119,17 @@ def test_repeated_message_is_rate_limited() -> None:
 def test_text_log_escapes_line_breaks() -> None:
     record = logging.LogRecord("kubist", logging.ERROR, "", 0, "it said %s", ("a\nforged",), None)
     assert logs.TextFormatter().format(record).endswith(r"E kubist: it said a\nforged")
+
+
+def test_text_log_escapes_quotes_in_fields() -> None:
+    """HTTP/2 allows spaces and quotes in a path."""
+    record = logging.LogRecord("kubist", logging.INFO, "", 0, "request", (), None)
+    forged = '/a\\" user="admin'
+    api = SimpleNamespace(config=SimpleNamespace(url_prefix=""))
+    request, user = SimpleNamespace(path=forged), SimpleNamespace(name="jo")
+    record.request = SimpleNamespace(audit_id="1", verb="get", api=api, request=request, user=user)
+    line = logs.TextFormatter().format(record)
+    assert line.endswith(r'request auditID=1 verb=get path="/a\\\" user=\"admin" user=jo')
 
 
 @pytest.mark.parametrize("flag", ["--log-format=json", "--logging-format=json"])

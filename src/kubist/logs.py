@@ -113,7 +113,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def _quoted(text: str) -> str:
-    return text if text and " " not in text and '"' not in text else f'"{text}"'
+    """Value of a field. Quotes are escaped, because a path could otherwise add fields to its line."""
+    if text and " " not in text and '"' not in text:
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 LONGEST_TEXT = 256
