@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import ssl
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -333,6 +334,41 @@ def test_endless_response_head_of_a_backend_is_aborted(
     answer = registered.ask("GET", FLAVOURS)
     assert answer.status == 503
     assert b"headers exceeded" in answer.body
+
+
+@contextlib.contextmanager
+def ask_for_upgrade(client: Client) -> Iterator[Any]:
+    """Response to a request for a WebSocket."""
+    connection = client.connect()
+    connection.request("GET", FLAVOURS, headers=client.headers(Connection="Upgrade", Upgrade="websocket"))
+    yield connection.getresponse()
+    connection.close()
+
+
+def test_successful_response_without_the_upgrade_gets_503(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(backend, monkeypatch, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    with ask_for_upgrade(registered) as response:
+        assert (response.status, response.read()) == (503, b"invalid upgrade response: status code 200\n")
+
+
+def test_refused_upgrade_is_passed_on_while_its_body_arrives(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body without an end must not collect in memory."""
+    ended = threading.Event()
+
+    def answer(self: Any) -> None:
+        with contextlib.suppress(OSError):
+            self.wfile.write(b"HTTP/1.1 400 Bad Request\r\n\r\nno such protocol")
+            ended.wait(20)
+        self.close_connection = True
+
+    monkeypatch.setattr(backend.server.RequestHandlerClass, "do_GET", answer)
+    with ask_for_upgrade(registered) as response:
+        assert (response.status, response.read(16)) == (400, b"no such protocol")
+    ended.set()
 
 
 def answer_with(backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -103,9 +103,12 @@ async def _answer(
             raise ValueError("the backend switched protocols without being asked to")
         protocol = head.get("upgrade").encode("latin-1")
         return Tunnel(connection).stream([(b"Connection", b"Upgrade"), (b"Upgrade", protocol), *headers])
+    if upgrade and head.status < 400:
+        connection.abort()
+        return unavailable(f"invalid upgrade response: status code {head.status}")
     length = head.get("content-length")
     empty = request.method == "HEAD" or head.status in (204, 304)
-    if not empty and not upgrade and not (length.isdigit() and int(length) <= WHOLE):
+    if not empty and not (length.isdigit() and int(length) <= WHOLE):
         return Relay(head, reader, connection.writer).stream(headers)
     body = b"" if empty else b"".join([piece async for piece in pieces(reader, head)])
     reusable = head.keeps and (empty or length) and "close" not in head.get("connection").lower()

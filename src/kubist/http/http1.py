@@ -284,7 +284,7 @@ class Http1(Connection):
         if stream.received is not None:
             self._keep_alive = False
             writer = Tunnel(self, stream, head(stream.status, stream.headers, date, b"\r\n"))
-        elif is_upgrade(request):
+        elif stream.status < 400 and is_upgrade(request):
             reply = handshake(request, stream)
             if isinstance(reply, Response):
                 self._keep_alive = False

@@ -101,7 +101,8 @@ class Stream:
 
     `start` is called once with the writer. `stopped` is called once when the client disconnected or the stream
     ended. If the client disconnected before the response, only `stopped` is called.
-    On a WebSocket upgrade the transport answers the handshake and sends each `write` as a message.
+    On a WebSocket upgrade the transport answers the handshake and sends each `write` as a message, unless the status is
+    an error.
     `websocket_protocols` has the subprotocols that the application accepts, in order of preference.
     """
 
