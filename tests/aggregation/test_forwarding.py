@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from kubist.aggregation.identity import identity_headers
 from kubist.http.certificates import load_authority, save
 from kubist.http.client import CallFailed, get, post
 from kubist.http.pool import Pool
+from kubist.resources.context import User
 from kubist.server import Server
 from tests.aggregation.backends import PATH, Backend, condition, register, service
 from tests.live import TOKEN, Client, Live, Pki
@@ -63,6 +65,9 @@ ALLOWED = {
     "x-remote-uid",
     "x-remote-group",
     "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-uri",
     "accept",
     "accept-encoding",
     "user-agent",
@@ -139,6 +144,43 @@ def test_impersonated_request_sends_only_allowed_headers(registered: Client, bac
     names = {name for name, _ in received(backend)}
     assert names <= ALLOWED | {"x-remote-extra-scope"}
     assert [value for name, value in received(backend) if name == "x-remote-user"] == ["jane"]
+
+
+def test_client_does_not_choose_the_address_that_a_backend_sees(registered: Client, backend: Backend) -> None:
+    chosen = {"X-Forwarded-Host": "elsewhere", "X-Forwarded-Proto": "http", "X-Forwarded-Uri": "/admin"}
+    assert ask(registered, "GET", registered.headers(**chosen)) == 200
+    forwarded = [
+        pair for pair in received(backend) if pair[0] in ALLOWED and pair[0].startswith("x-forwarded-")
+    ]
+    assert sorted(forwarded) == [
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-host", f"localhost:{backend.port}"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-uri", FLAVOURS),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r\nX-Remote-Group: system:masters", "a\x00b", "a\x7fb"])
+def test_user_that_no_header_can_name_is_not_sent(name: str) -> None:
+    """A space in place of the control character would name another user."""
+    for user in (User(name), User("a", name), User("a", groups=(name,)), User("a", extra=(("k", (name,)),))):
+        with pytest.raises(ValueError, match='net/http: invalid header field value for "X-Remote-'):
+            identity_headers(user)
+    assert identity_headers(User("jürgen\tb")) == [("X-Remote-User", "jürgen\tb")]
+
+
+def test_user_that_no_header_can_name_gets_503(server_pki: Pki, backend: Backend, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text(f'{TOKEN},admin,u-admin,system:masters\nodd,"a\nb",1,system:masters\n')
+    with Live(server_pki, token_auth_file=str(tokens)) as live:
+        aggregate(live.client, backend)
+        connection = live.client.connect()
+        connection.request("GET", FLAVOURS, headers={"Authorization": "Bearer odd"})
+        response = connection.getresponse()
+        message = b'error trying to reach service: net/http: invalid header field value for "X-Remote-User"\n'
+        assert (response.status, response.read()) == (503, message)
+        connection.close()
+    assert not backend.asked
 
 
 @pytest.mark.parametrize(
@@ -325,6 +367,20 @@ def test_control_characters_in_a_header_of_a_backend_do_not_reach_the_client(
     answer = registered.ask("GET", FLAVOURS)
     assert answer.headers["X-A"] == "a X-B: b c"
     assert "X-B" not in answer.headers
+
+
+def test_headers_of_a_backend_for_its_connection_or_for_browsers_are_dropped(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = (
+        "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Kept: 1\r\n"
+        "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Credentials: true\r\n"
+    )
+    answer_with(backend, monkeypatch, f"HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\n\r\n{{}}")
+    answer = registered.ask("GET", FLAVOURS)
+    assert (answer.status, answer.headers["X-Kept"]) == (200, "1")
+    assert "X-Hop" not in answer.headers
+    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 
 
 def test_endless_response_head_of_a_backend_is_aborted(

@@ -3,9 +3,11 @@ server's client certificate."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from kubist.meta.fields import quoted
 from kubist.resources.context import User
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ TOKEN_PROTOCOL = "base64url.bearer.authorization."
 CHECKER = User("system:kube-aggregator", groups=("system:masters",))
 """User of the server's own availability checks. system:masters may read everything."""
 _UNESCAPED = "!#$&'*+^`|~"
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def identity_headers(user: User) -> Fields:
+    """The user as headers. Raises ValueError for control characters: no header can hold them, and a user with other
+    characters in their place would be another user."""
     found = [("X-Remote-User", user.name)]
     if user.uid:
         found.append(("X-Remote-Uid", user.uid))
@@ -28,6 +33,9 @@ def identity_headers(user: User) -> Fields:
     for key, values in user.extra:
         name = f"X-Remote-Extra-{quote(key, safe=_UNESCAPED)}"
         found += [(name, value) for value in values]
+    for name, value in found:
+        if _FORBIDDEN.search(value):
+            raise ValueError(f"net/http: invalid header field value for {quoted(name)}")
     return found
 
 

@@ -36,8 +36,16 @@ _HOP_BY_HOP = {
     "transfer-encoding",
     "upgrade",
 }
-_OURS = _HOP_BY_HOP | {"host", "content-length"}
+_FORWARDED = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-uri"}
+_OURS = _HOP_BY_HOP | _FORWARDED | {"host", "content-length", PROTOCOLS}
 _TRANSPORTS = _HOP_BY_HOP | {"audit-id", "content-length", "date"}
+_CROSS_ORIGIN = {
+    "access-control-allow-credentials",
+    "access-control-allow-headers",
+    "access-control-allow-methods",
+    "access-control-allow-origin",
+}
+"""Only this server decides which pages may use the API from a browser (`--cors-allowed-origins`)."""
 
 
 async def proxy(
@@ -65,7 +73,10 @@ async def proxy(
     except (ValueError, OSError) as error:
         return plain(500, str(error))
     upgrade = wants_upgrade(request)
-    message = _request_bytes(request, netloc(host, port), user, credentials, upgrade)
+    try:
+        message = _request_bytes(request, netloc(host, port), user, credentials, upgrade)
+    except ValueError as error:
+        return unavailable(f"error trying to reach service: {error}")
     replayable = request.method in REPLAYABLE and not request.body and not upgrade
     pool = objects.connections
     where = Where(host, port, context, backend.server_name)
@@ -123,7 +134,13 @@ def _request_bytes(request: Request, host: str, user: User, credentials: Credent
     target = f"{request.path}?{request.query}" if request.query else request.path
     # No `Connection: close` is sent, because data that a backend sends just before it closes may be lost in
     # TLS.
-    own = [("Host", host), *identity_headers(user)]
+    own = [
+        ("Host", host),
+        *identity_headers(user),
+        ("X-Forwarded-Uri", quote(request.path, safe=punctuation)),
+        ("X-Forwarded-Host", host),
+        ("X-Forwarded-Proto", "https"),
+    ]
     if upgrade:
         own += [("Connection", "Upgrade"), ("Upgrade", request.headers["upgrade"])]
     if request.body or request.method in ("POST", "PUT", "PATCH"):
@@ -144,13 +161,12 @@ def _header_line(name: str, value: str) -> str:
 
 def _request_fields(request: Request, credentials: Credentials) -> Fields:
     """The client's headers without hop-by-hop headers and credentials."""
-    named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
+    named = _listed(request.headers.get("connection", ""))
     fields = [
         (name, value)
         for name in request.headers
         if name not in _OURS
         and name not in named
-        and name not in ("x-forwarded-for", PROTOCOLS)
         and not name.startswith(":")
         and not credentials.named(name)
         for value in request.header_values(name)
@@ -161,11 +177,20 @@ def _request_fields(request: Request, credentials: Credentials) -> Fields:
 
 
 def _response_headers(head: Head) -> Headers:
+    dropped = _TRANSPORTS | _CROSS_ORIGIN
+    for name, value in head.headers:
+        if name.lower() == "connection":
+            dropped |= _listed(value)
     return [
         (name.title().encode("latin-1"), value.encode("latin-1"))
         for name, value in head.headers
-        if name.lower() not in _TRANSPORTS
+        if name.lower() not in dropped
     ]
+
+
+def _listed(connection: str) -> set[str]:
+    """Headers that a Connection header names. They are for one connection only."""
+    return {name.strip().lower() for name in connection.split(",")}
 
 
 def unavailable(why: str) -> Response:
