@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from kubist.http.certificates import load_authority, save
 from kubist.webhooks.client import resolve
 from tests.aggregation.backends import (
     APISERVICES,
@@ -150,6 +152,30 @@ def test_server_presents_its_proxy_client_certificate(server_pki: Pki, backend: 
         register(live.client, backend.port, caBundle=backend.bundle)
         wait_for(lambda: condition(live.client).get("status") == "True")
     assert (("commonName", "admin"),) in backend.certificates[-1]["subject"]
+
+
+def test_replaced_proxy_client_certificate_is_presented(
+    server_pki: Pki, backend: Backend, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "proxy.crt", tmp_path / "proxy.key"
+    authority = load_authority(server_pki.path("ca.crt"), server_pki.path("ca.key"))
+    save(authority.issue_client("old"), certificate, key)
+    with Live(server_pki, proxy_client_cert_file=str(certificate), proxy_client_key_file=str(key)) as live:
+        service(live.client)
+        register(live.client, backend.port, caBundle=backend.bundle)
+        wait_for(lambda: condition(live.client).get("status") == "True")
+
+        def presented() -> str:
+            assert live.client.ask("GET", FLAVOURS).status == 200
+            subject = dict(part for (part,) in backend.certificates[-1]["subject"])
+            return str(subject["commonName"])
+
+        new = authority.issue_client("new")
+        certificate.write_bytes(new.cert_pem)
+        time.sleep(1.1)
+        assert presented() == "old", "a certificate without its key is not used"
+        key.write_bytes(new.key_pem)
+        wait_for(lambda: presented() == "new")
 
 
 def test_requests_are_authorized_before_proxying(registered: Client, live: Live, backend: Backend) -> None:

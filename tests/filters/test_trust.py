@@ -30,7 +30,7 @@ def webhook(pem: Path) -> ssl.SSLContext:
 
 
 def aggregated(pem: Path) -> ssl.SSLContext:
-    return backend._context(base64.b64encode(pem.read_bytes()).decode(), False, "", "")
+    return backend._newest_context(base64.b64encode(pem.read_bytes()).decode(), False, "", "")
 
 
 def kubeconfig(pem: Path) -> ssl.SSLContext:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubist.caching import bounded_cache
-from kubist.http.tls import client_context
+from kubist.http.tls import client_context, stamp
 from kubist.meta.object import Object
 from kubist.webhooks.client import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.resources.context import Objects
+
+log = logging.getLogger("kubist.aggregation")
+
+Version = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,9 +51,8 @@ class Backend:
 
     async def context(self, config: Config) -> ssl.SSLContext:
         """TLS context. Raises ValueError or OSError if certificates cannot be read."""
-        return await asyncio.to_thread(
-            _context, self.bundle, self.insecure, config.proxy_client_cert_file, config.proxy_client_key_file
-        )
+        files = config.proxy_client_cert_file, config.proxy_client_key_file
+        return await asyncio.to_thread(_newest_context, self.bundle, self.insecure, *files)
 
 
 def backend_of(obj: Object) -> Backend | None:
@@ -69,8 +73,44 @@ def backend_of(obj: Object) -> Backend | None:
     )
 
 
+class ClientPair:
+    """Client certificate for backends, and its key. New connections use the newest files that fit together."""
+
+    def __init__(self, certificate: str, key: str) -> None:
+        self._files = [certificate, key or certificate]
+        self._found: Version = tuple(stamp(self._files))
+        self._version = self._found
+
+    def version(self) -> Version:
+        """Value that changes with the files. It stays the same while they cannot be used."""
+        found = tuple(stamp(self._files))
+        if found != self._found:
+            self._found = found
+            self._try(found)
+        return self._version
+
+    def _try(self, found: Version) -> None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(*self._files)
+        except (OSError, ValueError) as error:
+            log.warning("keeping the old client certificate for backends: %s: %s", self._files[0], error)
+        else:
+            self._version = found
+            log.info("reloaded the client certificate for backends %s", self._files[0])
+
+
+@bounded_cache(entries=32, key_length=8192)
+def _client_pair(certificate: str, key: str) -> ClientPair:
+    return ClientPair(certificate, key)
+
+
+def _newest_context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
+    version = _client_pair(certificate, key).version() if certificate else ()
+    return _context(bundle, insecure, certificate, key, version)
+
+
 @bounded_cache(entries=32, key_length=LONGEST_BUNDLE)
-def _context(bundle: str, insecure: bool, certificate: str, key: str) -> ssl.SSLContext:
+def _context(bundle: str, insecure: bool, certificate: str, key: str, _version: Version) -> ssl.SSLContext:
     context = client_context(base64.b64decode(bundle, validate=True))
     if insecure:
         context.check_hostname = False
