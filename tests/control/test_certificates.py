@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
-from kubist.control.signing import SIGNERS, check, issue, validity
+from kubist.control.signing import SIGNERS, check, issue, known_names, validity
+from kubist.filters.clientca import UID
 from kubist.http import openssl
 from kubist.http.certificates import new_authority
 from kubist.testing import Cluster
@@ -114,6 +115,40 @@ def test_alternative_names_are_copied_without_unknown_kinds() -> None:
     other = x509.RegisteredID(x509.ObjectIdentifier("1.2.3"))
     found = extension(issued(["server auth"], URI, other, IP, DNS, EMAIL), x509.SubjectAlternativeName)
     assert list(found.value) == [DNS, EMAIL, IP, URI]
+
+
+def test_subject_has_only_known_names() -> None:
+    """kube-controller-manager drops other names, too. The one that is a uid must not come from the requester."""
+    names = [
+        (NameOID.COMMON_NAME, "admin"),
+        (NameOID.ORGANIZATION_NAME, "a"),
+        (x509.ObjectIdentifier(UID), "7"),
+        (NameOID.EMAIL_ADDRESS, "a@example.com"),
+        (NameOID.ORGANIZATION_NAME, "b"),
+        (NameOID.COMMON_NAME, "jane"),
+    ]
+    asked = x509.Name([x509.NameAttribute(oid, value) for oid, value in names])
+    parts = [[name.rfc4514_string() for name in part] for part in known_names(asked).rdns]
+    assert [sorted(part) for part in parts] == [["O=a", "O=b"], ["CN=jane"]]
+    assert list(known_names(x509.Name([]))) == []
+
+
+def test_signer_reads_the_request_that_the_approver_sees(cluster: Cluster) -> None:
+    """A PEM block begins at the beginning of a line. Some parsers also accept spaces before it."""
+    seen, hidden = (
+        request({"CN": name}).public_bytes(serialization.Encoding.PEM) for name in ("jane", "root")
+    )
+    spec = {
+        "request": base64.b64encode(b"  " + hidden + seen).decode(),
+        "signerName": CLIENT,
+        "usages": ["client auth"],
+    }
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    cluster.request("POST", path, {"metadata": {"name": "two-requests"}, "spec": spec})
+    approve(cluster, "two-requests")
+    held = cluster.wait("csr/two-requests", lambda found: "certificate" in found["status"])
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(held["status"]["certificate"]))
+    assert certificate.subject.rfc4514_string() == "CN=jane"
 
 
 def test_ed25519_ca_signs() -> None:

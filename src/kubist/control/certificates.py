@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from kubist import clock
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
+from kubist.kinds.certificates.pem import read_request
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
@@ -81,7 +82,7 @@ class CertificateSigning(Loop):
         )
 
     def _sign(self, spec: Object, signer: Signer) -> bytes:
-        request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
+        request = read_request(spec["request"])
         usages = spec.get("usages") or ()
         check(request, usages, signer)
         authority = x509.load_pem_x509_certificate(Path(self.config.cluster_signing_cert_file).read_bytes())

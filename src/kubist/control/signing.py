@@ -42,6 +42,18 @@ SIGNERS = {
     "kubernetes.io/legacy-unknown": Signer(""),
 }
 
+_LISTS = (
+    NameOID.COUNTRY_NAME,
+    NameOID.ORGANIZATION_NAME,
+    NameOID.ORGANIZATIONAL_UNIT_NAME,
+    NameOID.LOCALITY_NAME,
+    NameOID.STATE_OR_PROVINCE_NAME,
+    NameOID.STREET_ADDRESS,
+    NameOID.POSTAL_CODE,
+)
+_SINGLE = (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER)
+"""Names of which the last value counts."""
+
 _KEY_USAGES = {
     "signing": "digital_signature",
     "digital signature": "digital_signature",
@@ -121,9 +133,10 @@ def issue(
     if now >= authority.not_valid_after_utc:
         raise ValueError(f"the signer has expired: NotAfter={authority.not_valid_after_utc}")
     start, end = validity(now, expiration_seconds)
+    subject = known_names(request.subject)
     builder = (
         x509.CertificateBuilder()
-        .subject_name(request.subject)
+        .subject_name(subject)
         .issuer_name(authority.subject)
         .public_key(request.public_key())
         .serial_number(x509.random_serial_number())
@@ -138,7 +151,7 @@ def issue(
     if (identifier := _authority_key_identifier(authority)) is not None:
         builder = builder.add_extension(identifier, critical=False)
     if names := alternative_names(request):
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=not request.subject)
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=not subject)
     return builder.sign(key, signature_hash(key))
 
 
@@ -151,6 +164,20 @@ def validity(
         lifetime = min(YEAR, max(MINIMUM_LIFETIME, datetime.timedelta(seconds=expiration_seconds)))
     end = now + lifetime if lifetime < SHORT_LIFETIME else now + lifetime - BACKDATED
     return now - BACKDATED, end
+
+
+def known_names(subject: x509.Name) -> x509.Name:
+    """Subject of a certificate: the names of a request that Go's `pkix.Name` has fields for, in its order.
+
+    Others are left out. They include the name that is a user's uid, which a requester must not choose.
+    """
+    parts = []
+    for oids, first in ((_LISTS, 0), (_SINGLE, -1)):
+        for oid in oids:
+            found = [name for name in subject.get_attributes_for_oid(oid) if isinstance(name.value, str)]
+            if found:
+                parts.append(x509.RelativeDistinguishedName(dict.fromkeys(found[first:])))
+    return x509.Name(parts)
 
 
 def alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:

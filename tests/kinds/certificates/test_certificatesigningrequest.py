@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from kubist.kinds.certificates import pem
@@ -51,6 +51,22 @@ def csrs(kind_of: Any) -> Any:
 def csr(**spec: Any) -> dict[str, Any]:
     fine = {"request": encoded(REQUEST_PEM), "signerName": "example.com/signer", "usages": ["client auth"]}
     return {"spec": {**fine, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (ec.generate_private_key(ec.SECP224R1()), None),
+        (ec.generate_private_key(ec.SECP256K1()), "x509: unsupported elliptic curve"),
+        (dsa.generate_private_key(1024), "x509: cannot verify signature: algorithm unimplemented"),
+        (ed448.Ed448PrivateKey.generate(), "x509: cannot verify signature: algorithm unimplemented"),
+    ],
+)
+def test_key_must_be_of_a_kind_that_kubernetes_knows(key: Any, error: str | None) -> None:
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    digest = None if isinstance(key, ed448.Ed448PrivateKey) else hashes.SHA256()
+    text = builder.sign(key, digest).public_bytes(Encoding.PEM)
+    assert pem.request_error(encoded(text)) == error
 
 
 @pytest.mark.parametrize(

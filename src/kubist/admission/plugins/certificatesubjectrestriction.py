@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS
 from kubist.meta.object import Object
@@ -23,8 +21,11 @@ class CertificateSubjectRestriction(Plugin):
         # Saves start-up time: loaded with the first CertificateSigningRequest.
         from cryptography import x509
 
+        # Saves start-up time: it loads `cryptography` too.
+        from kubist.kinds.certificates.pem import read_request
+
         try:
-            request = x509.load_pem_x509_csr(base64.b64decode(new["spec"].get("request", "")))
+            request = read_request(new["spec"].get("request", ""))
         except ValueError as error:
             raise forbidden(ctx, new, f"failed to parse CSR: {error}") from None
         groups = request.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 
 from cryptography import x509
 
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
+from kubist.kinds.certificates.pem import read_request
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.context import Context, User
@@ -181,7 +181,7 @@ def _check_request(_ctx: Context, node: str, new: Object | None, old: Object | N
     if new is None or old is not None or new["spec"].get("signerName") not in KUBELET_SIGNERS:
         return ""
     try:
-        request = x509.load_pem_x509_csr(base64.b64decode(new["spec"].get("request", "")))
+        request = read_request(new["spec"].get("request", ""))
     except ValueError as error:
         return f"unable to parse csr: {error}"
     names = request.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)

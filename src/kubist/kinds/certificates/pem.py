@@ -14,17 +14,38 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kubist.http.pem import blocks
 
+_CURVES = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
 
-def request_error(encoded: str) -> str | None:
-    """Error message for `spec.request` (base64 of PEM) if its form or its signature is invalid."""
+
+def read_request(encoded: str) -> x509.CertificateSigningRequest:
+    """Request in `spec.request` (base64 of PEM). Raises ValueError if its form is invalid.
+
+    All code reads requests with this function. Another PEM parser could find another request in the same text than
+    the one that the approver saw.
+    """
     first = next(blocks(_decode(encoded)), None)
     if first is None or first.label != "CERTIFICATE REQUEST":
-        return "PEM block type must be CERTIFICATE REQUEST"
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     try:
-        request = x509.load_der_x509_csr(first.content)
-        valid = request.is_signature_valid
+        return x509.load_der_x509_csr(first.content)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError("x509: malformed certificate request") from None
+
+
+def request_error(encoded: str) -> str | None:
+    """Error message for `spec.request` (base64 of PEM) if its form, its key or its signature is invalid."""
+    try:
+        request = read_request(encoded)
+    except ValueError as error:
+        return str(error)
+    try:
+        key, valid = request.public_key(), request.is_signature_valid
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "x509: malformed certificate request"
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in _CURVES:
+        return "x509: unsupported elliptic curve"
+    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
+        return "x509: cannot verify signature: algorithm unimplemented"
     return None if valid else _invalid_signature(request)
 
 
@@ -34,9 +55,7 @@ def _invalid_signature(request: x509.CertificateSigningRequest) -> str:
             return "crypto/rsa: verification error"
         case ec.EllipticCurvePublicKey():
             return "x509: ECDSA verification failure"
-        case ed25519.Ed25519PublicKey():
-            return "x509: Ed25519 verification failure"
-    return "x509: cannot verify signature: algorithm unimplemented"
+    return "x509: Ed25519 verification failure"
 
 
 def certificates_error(encoded: str) -> str | None:
