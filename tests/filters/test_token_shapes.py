@@ -255,3 +255,19 @@ def test_malformed_tokens_get_401_and_fail_their_review(known: Any, issuer: str)
         review = admin.post(REVIEWS, {"spec": {"token": token}})
         assert not review["status"].get("authenticated"), name
         assert "invalid bearer token" in review["status"]["error"], name
+
+
+def test_token_with_critical_extensions_is_rejected(known: Any) -> None:
+    """A verifier must understand every header that `crit` names (RFC 7515)."""
+    live, signer = known
+    header, claims = header_of(signer), json.dumps(openid(signer))
+
+    def status(header: Object) -> int:
+        client = Client(live.server.port, live.pki, signed(signer, json.dumps(header), claims))
+        found: int = client.ask("POST", SELF, {}).status
+        client.close()
+        return found
+
+    assert status(header) == 201
+    for critical in (["exp"], ["b64"], [], "exp"):
+        assert status({**header, "crit": critical, "b64": False}) == 401

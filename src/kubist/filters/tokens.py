@@ -73,6 +73,8 @@ class KeySet:
         kid, name = header.get("kid", ""), header.get("alg")
         if not isinstance(kid, str) or not isinstance(name, str) or name not in self._accepted:
             raise ValueError("kid is no text, or alg is not accepted")
+        if "crit" in header:
+            raise ValueError("the header has extensions that must be understood, and none is")
         for key_id, key in self._keys.items():
             if not kid or kid == key_id:
                 try:
