@@ -15,16 +15,19 @@ log = logging.getLogger("kubist")
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+PROGRAM_DIRECTORY_MODE = 0o755
+"""Mode of directories of programs, which other users may start but not replace."""
 
 
-def make_directory(path: Path) -> None:
-    """Create a directory and its missing parents with mode 0700. An existing directory keeps its mode."""
+def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
+    """Create a directory and its missing parents with `mode`, from which the umask may remove permissions. An
+    existing directory keeps its mode."""
     if path.is_dir():
         return
     if path.parent != path:
-        make_directory(path.parent)
+        make_directory(path.parent, mode)
     try:
-        path.mkdir(DIRECTORY_MODE)
+        path.mkdir(mode)
     except FileExistsError:
         if not path.is_dir():
             raise

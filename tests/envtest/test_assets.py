@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import tarfile
 import warnings
@@ -13,7 +14,7 @@ import pytest
 from kubist.cli import apiserver
 from kubist.cli.envtest import make_assets
 from kubist.envtest import etcd
-from kubist.envtest.assets import release
+from kubist.envtest.assets import release, write_assets
 from tests.cli.processes import kubist
 
 NAMES = ["etcd", "kube-apiserver", "kubectl"]
@@ -39,6 +40,16 @@ def test_command_makes_the_folder_and_prints_the_setting(tmp_path: Path) -> None
     assert sorted(path.name for path in found.iterdir()) == [*NAMES[:1], "k8s", *NAMES[1:]]
     assert sorted(path.name for path in (found / "k8s" / release()).iterdir()) == NAMES
     assert all(os.access(found / name, os.X_OK) for name in NAMES)
+
+
+def test_other_users_can_start_but_not_replace_the_executables(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_assets(tmp_path / "a" / "bin", "")
+    finally:
+        os.umask(before)
+    made = [path for path in (tmp_path / "a", *(tmp_path / "a").rglob("*")) if not path.is_symlink()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o755}
 
 
 def test_folder_of_the_user_is_the_default(tmp_path: Path) -> None:

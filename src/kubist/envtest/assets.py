@@ -66,7 +66,7 @@ def write_assets(directory: Path, help_text: str) -> None:
     `kube-apiserver --help`."""
     server = _KUBE_APISERVER.format(socket=str(socket_path(directory)), identity=identity())
     for target in (directory, directory / "k8s" / release()):
-        target.mkdir(parents=True, exist_ok=True)
+        files.make_directory(target, files.PROGRAM_DIRECTORY_MODE)
         _write(target / "kube-apiserver", _executable("kube-apiserver", server, _HELP.format(text=help_text)))
         _write(target / "etcd", _executable("etcd", _ETCD, _HELP.format(text=etcd.usage())))
         _provide_kubectl(target / "kubectl", directory)
