@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
+import shutil
 import stat
 import threading
 import time
@@ -186,3 +188,59 @@ def test_log_may_be_a_device() -> None:
     file.write(b"line\n")
     file.close()
     assert _mode(Path("/dev/null")) == before
+
+
+def test_log_continues_after_its_directory_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "audit.log"
+    file = AuditFile(path, max_size=100 * SIZE)
+    file.write(b"before\n")
+    shutil.rmtree(path.parent)
+    file.write(b"after\n")
+    file.close()
+    assert path.read_text() == "after\n"
+    assert (_mode(path.parent), _mode(path)) == (0o700, 0o600)
+
+
+def test_line_after_a_full_disk_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes a part of a line, then nothing. The next line must not be added to that part."""
+    path = tmp_path / "audit.log"
+    file = AuditFile(path)
+    accepted = [6, 3, 0, 0]
+    real = file._file
+
+    class FullDisk:
+        def write(self, data: memoryview) -> int:
+            if not accepted:
+                return real.write(data)
+            size = accepted.pop(0)
+            if not size:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real.write(data[:size])
+
+    monkeypatch.setattr(file, "_file", FullDisk())
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            file.write(b"first\nsecond\n")
+    file.write(b"third\n")
+    file.write(b"fourth\n")
+    real.close()
+    assert path.read_text() == "first\nsec\nthird\nfourth\n"
+
+
+def test_lock_is_released_when_the_log_cannot_be_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "audit.log"
+    file, other = AuditFile(path, max_size=10), AuditFile(path, max_size=10)
+    file.write(b"123456789\n")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", fail)
+        with pytest.raises(OSError, match="Too many"):
+            file.write(b"a\n")
+    fcntl.flock(other._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    file.close()
+    other.close()

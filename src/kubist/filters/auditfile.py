@@ -28,7 +28,8 @@ class AuditFile:
         self._path = path
         self._max_size = max_size
         self._mode = files.FILE_MODE
-        files.make_directory(path.parent)
+        self._is_torn = False
+        """Whether the log ends within a line, because the disk was full."""
         self._open()
         self._backups = Backups(path, max_backup, max_age)
         self._compressor: Compressor | None = None
@@ -37,8 +38,9 @@ class AuditFile:
             self._compressor.start()
 
     def _open(self) -> None:
-        """Opens or creates the log. A new log gets the mode of the rotated file."""
+        """Opens or creates the log, and its directory. A new log gets the mode of the rotated file."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        files.make_directory(self._path.parent)
         try:
             descriptor = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, self._mode)
             os.fchmod(descriptor, self._mode)
@@ -70,9 +72,15 @@ class AuditFile:
             self._reopen()
 
     def _append(self, lines: bytes) -> None:
-        left = memoryview(lines)
-        while left:
-            left = left[self._file.write(left) :]
+        if self._is_torn:
+            lines = b"\n" + lines
+        written = 0
+        try:
+            while written < len(lines):
+                written += self._file.write(memoryview(lines)[written:])
+        finally:
+            if written:
+                self._is_torn = not lines.endswith(b"\n", 0, written)
 
     def _make_room(self, size: int) -> None:
         if self._moved():
@@ -90,7 +98,12 @@ class AuditFile:
     def _reopen(self) -> None:
         """Opens the log again. Closing the old file releases its lock."""
         before = self._file
-        self._open()
+        try:
+            self._open()
+        except OSError:
+            fcntl.flock(before, fcntl.LOCK_UN)
+            raise
+        self._is_torn = False
         before.close()
 
     def _moved(self) -> bool:
