@@ -161,6 +161,14 @@ FILES = {
         (["--oidc-issuer-url=https://a"], "must be specified together"),
         (["--oidc-groups-claim=g"], "must be specified together"),
         (["--oidc-required-claim=hd"], "malformed pair"),
+        (["--max-requests-inflight=-1"], "--max-requests-inflight can not be negative value"),
+        (["--audit-log-maxsize=-1"], "--audit-log-maxsize -1 can't be a negative number"),
+        (["--service-account-max-token-expiration=59m"], "must be between 1 hour and 2^32 seconds"),
+        (["--service-account-issuer="], "service-account-issuer should not be an empty string"),
+        (
+            ["--service-account-issuer=https://a"] * 2,
+            'service-account-issuer "https://a" is already specified',
+        ),
     ],
 )
 def test_exclusive_flags_are_rejected(

@@ -1,4 +1,4 @@
-"""Flags that exclude or require each other, as in kube-apiserver."""
+"""Flags that exclude or require each other, and values out of range, as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -13,6 +13,40 @@ _AUTHORIZATION = (
     "authorization-webhook-cache-authorized-ttl",
     "authorization-webhook-cache-unauthorized-ttl",
 )
+_NOT_NEGATIVE = (
+    "max_requests_inflight",
+    "max_mutating_requests_inflight",
+    "min_request_timeout",
+    "http2_max_streams_per_connection",
+    "audit_log_maxage",
+    "audit_log_maxbackup",
+    "audit_log_maxsize",
+)
+_HOUR = 3600
+
+
+def out_of_range(config: Config) -> str:
+    """Error message for a value out of range; empty if there is none. A negative limit would limit nothing, or
+    everything."""
+    for name in _NOT_NEGATIVE:
+        value, flag = getattr(config, name), f"--{name.replace('_', '-')}"
+        if value < 0:
+            is_audit = name.startswith("audit_")
+            return (
+                f"{flag} {value} can't be a negative number"
+                if is_audit
+                else f"{flag} can not be negative value"
+            )
+    if config.service_account_max_token_expiration and not (
+        _HOUR <= config.service_account_max_token_expiration <= 1 << 32
+    ):
+        return "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"
+    issuers = config.service_account_issuer
+    if "" in issuers:
+        return "service-account-issuer should not be an empty string"
+    if repeated := next((issuer for issuer in issuers if issuers.count(issuer) > 1), ""):
+        return f'service-account-issuer "{repeated}" is already specified'
+    return ""
 
 
 def conflict(given: Container[str], config: Config) -> str:

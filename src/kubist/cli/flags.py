@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from kubist import featuregates
-from kubist.cli.conflicts import conflict
+from kubist.cli.conflicts import conflict, out_of_range
 from kubist.cli.flaglist import OWN as OWN
 from kubist.cli.flaglist import WORKERS as WORKERS
 from kubist.cli.flaglist import Flag as Flag
@@ -83,7 +83,7 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
         featuregates.check(made.feature_gates)
     except ValueError as error:
         raise FlagError(str(error)) from None
-    if wrong := conflict(values, made):
+    if wrong := conflict(values, made) or out_of_range(made):
         raise FlagError(wrong)
     if any(name in values for name in (*NODE_FLAGS, "simulated-nodes")):
         _check_nodes(made)
