@@ -49,12 +49,12 @@ def tighten(descriptor: int) -> None:
 
 
 def private(path: Path) -> None:
-    """Removes all permissions except the owner's. Logs a warning for a file of another user."""
+    """Removes all permissions except the owner's. Logs a warning for a file of another user or a read-only one."""
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and mode & 0o077:
         try:
             path.chmod(FILE_MODE)
-        except PermissionError:
+        except OSError:
             log.warning("%s has mode %04o: its owner should make it 0600", path, stat.S_IMODE(mode))
 
 

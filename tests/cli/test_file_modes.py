@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from kubist import files
+from kubist.clusters import credentials
+from kubist.config import Config
 from kubist.inprocess import Server
+from kubist.runtime import pki
 from kubist.storage.sqlite_file import DatabaseFile
 from tests.cli.processes import kubist, running
 
@@ -126,6 +129,18 @@ def test_world_readable_store_is_tightened_on_open(home: Path) -> None:
     database = DatabaseFile(str(path))
     assert [oct(mode(name)) for name in names] == ["0o600"] * 3
     database.close()
+
+
+def test_world_readable_keys_are_tightened_at_the_start(home: Path) -> None:
+    config = pki.prepare(Config(), home, in_memory=False)
+    keys = sorted((home / "pki").glob("*.key"))
+    credentials.make(home / "pki")
+    others = sorted((home / "pki" / "pki").iterdir())
+    for path in (*keys, *others):
+        path.chmod(0o644)
+    assert pki.prepare(config, home, in_memory=False).tls_private_key_file == config.tls_private_key_file
+    credentials.read_token(home / "pki")
+    assert [oct(mode(path)) for path in (*keys, *others)] == ["0o600"] * 8
 
 
 def test_database_behind_a_dangling_link_is_private(home: Path) -> None:

@@ -50,7 +50,9 @@ def make(directory: Path) -> str:
 
 
 def read_token(directory: Path) -> str:
-    """Token of the administrator, from the files of `make`."""
+    """Token of the administrator, from the files of `make`. They become private again if they are not."""
+    for name in set(FILES.values()):
+        files.private(directory / "pki" / name)
     with open(directory / "pki" / FILES["token_auth_file"], newline="") as file:
         return next(csv.reader(file))[0]
 

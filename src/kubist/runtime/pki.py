@@ -29,6 +29,8 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
     with files.locked(pki):  # without the lock, two starting servers would replace each other's keys
         made = False
         _check_readable(pki)
+        for path in pki.glob("*.key"):
+            files.private(path)  # A copy of a data directory may have other modes.
         if not all((pki / name).exists() for name in NEEDED) or not _current(config, pki):
             _make_certificates(config, pki)
             made = True
