@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
 from kubist.filters import webhooks
+from kubist.filters.kubeconfig import review_status
+from kubist.http.client import CallFailed
 from kubist.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki
@@ -88,6 +91,8 @@ def test_failed_authorization_is_an_internal_error(server_pki: Pki, remote: Remo
         told = live.client.post(path, review)["status"]
         assert (told["allowed"], told["denied"], told["reason"]) == (False, True, "r")
         assert "both allow and deny" in told["evaluationError"]
+        remote.answers["/review"] = lambda _: {"status": {"allowed": "false"}}
+        assert ask(live, "GET", "/api/v1/nodes?text=1", "dev-token").status == 500
         live.client.close()
 
 
@@ -184,3 +189,29 @@ def test_token_webhook_authenticates(server_pki: Pki, remote: Remote, kubeconfig
         assert ask(live, "GET", "/version", "third-token").status == 401
         assert ask(live, "GET", "/version", "dev-token").status == 200
         live.client.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": {"allowed": "true", "authenticated": "true", "user": {"username": "jane"}}},
+        {"status": {"allowed": "false", "authenticated": "false", "user": {"username": "jane"}}},
+        {"status": {"allowed": 1, "authenticated": 1, "user": {"username": "jane"}}},
+        {"status": {"allowed": True, "authenticated": True, "denied": "no", "user": {"username": "jane"}}},
+        {"status": {"allowed": True, "authenticated": True, "error": 5, "reason": 5}},
+        {"status": {"allowed": True, "authenticated": True}, "kind": "Pod"},
+        {"status": None},
+    ],
+)
+def test_answer_of_a_wrong_type_allows_nothing(change: Object) -> None:
+    """The text "false" is true in Python."""
+    for kind in ("SubjectAccessReview", "TokenReview"):
+        review: Object = {"kind": kind, "apiVersion": "x/v1", "spec": {}, "status": {}}
+        with pytest.raises(CallFailed, match="the webhook's answer"):
+            review_status(orjson.dumps(review | change), review)
+
+
+def test_null_fields_of_an_answer_are_absent() -> None:
+    review: Object = {"kind": "SubjectAccessReview", "apiVersion": "x/v1"}
+    status = {"allowed": True, "denied": None, "reason": None}
+    assert review_status(orjson.dumps({"status": status}), review) == status

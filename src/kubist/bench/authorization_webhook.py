@@ -25,7 +25,7 @@ class Remote:
         code, body = await self._client.post(self._objects, orjson.dumps(review), timeout=self._timeout)
         if not 200 <= code < 300:
             raise CallFailed(f"the authorization webhook answered with the status code {code}")
-        return review_status(body)
+        return review_status(body, review)
 
 
 def make_webhook(objects: Objects, config: Object, timeout: float, *, deny_on_failure: bool) -> Webhook:

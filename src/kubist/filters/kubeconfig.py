@@ -20,7 +20,7 @@ class RemoteReview:
 
     async def ask(self, review: Object) -> Object:
         """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
-        return review_status(await self._post(orjson.dumps(review)))
+        return review_status(await self._post(orjson.dumps(review)), review)
 
     async def send(self, body: bytes) -> None:
         """Posts a body whose response has no content. Raises CallFailed unless it succeeds."""
@@ -46,14 +46,31 @@ class RemoteReview:
         return answer
 
 
-def review_status(body: bytes) -> Object:
-    """Status of a review in a response. Raises CallFailed if the response is not a review."""
+_TYPES: dict[str, type] = {
+    "allowed": bool,
+    "denied": bool,
+    "authenticated": bool,
+    "reason": str,
+    "error": str,
+    "evaluationError": str,
+}
+
+
+def review_status(body: bytes, review: Object) -> Object:
+    """Status of a response to a review. Raises CallFailed if the response is not a review of the same kind, or if a
+    field of its status has the wrong type. A decision that is a string is none: "false" must not allow a request."""
     try:
-        status = orjson.loads(body)["status"]
+        answer = orjson.loads(body)
+        status = answer["status"]
     except (ValueError, KeyError, TypeError):
         raise CallFailed("the webhook's answer is no review") from None
     if not isinstance(status, dict):
         raise CallFailed("the webhook's answer has no status")
+    if answer.get("kind") not in (None, "", review["kind"]):
+        raise CallFailed(f"the webhook's answer is no {review['kind']}")
+    for name, expected in _TYPES.items():
+        if status.get(name) is not None and not isinstance(status[name], expected):
+            raise CallFailed(f"the webhook's answer is malformed: status.{name} has the wrong type")
     return status
 
 
