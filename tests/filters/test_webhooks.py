@@ -191,6 +191,26 @@ def test_token_webhook_authenticates(server_pki: Pki, remote: Remote, kubeconfig
         live.client.close()
 
 
+def test_replaced_token_file_is_read_again(
+    server_pki: Pki, remote: Remote, kubeconfig: str, tmp_path: Path
+) -> None:
+    """Tokens of service accounts in files live for an hour."""
+    token, path = tmp_path / "token", Path(kubeconfig)
+    token.write_text("first")
+    path.write_text(path.read_text().replace("token: secret", "tokenFile: token"))
+    remote.answers["/review"] = lambda _: {"status": {"allowed": True}}
+    flags = {"authorization_mode": ("Webhook",), "authorization_webhook_config_file": kubeconfig}
+    with Live(server_pki, **flags) as live:
+        for number, (content, sent) in enumerate(
+            (("first", "first"), ("second\n", "second"), ("", "second"))
+        ):
+            token.write_text(content)
+            assert ask(live, "GET", f"/version?{number}", "dev-token").status == 200
+            assert ask(live, "GET", f"/api/v1/namespaces/n{number}/pods", "dev-token").status == 200
+            assert remote.asked[-1][2]["Authorization"] == f"Bearer {sent}"
+        live.client.close()
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import orjson
 
 from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.http.client import CallFailed, post
 from kubist.http.pool import Pool
+from kubist.http.tls import stamp
 from kubist.meta.object import Object
 
 
@@ -17,6 +20,8 @@ class RemoteReview:
         self._connections = connections
         self._timeout = timeout
         self._server = read_kubeconfig(path, "for a webhook")
+        self._token_files = [self._server.token_file] if self._server.token_file else []
+        self._stamp = stamp(self._token_files)
 
     async def ask(self, review: Object) -> Object:
         """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
@@ -31,6 +36,19 @@ class RemoteReview:
         if self._connections is not None:
             await self._connections.close()
 
+    def _headers(self) -> dict[str, str]:
+        """Headers with credentials. A tokenFile is read again after it was replaced; an empty one is not used."""
+        found = stamp(self._token_files)
+        if found != self._stamp:
+            try:
+                token = Path(self._server.token_file).read_text().strip()
+            except (OSError, ValueError):
+                token = ""
+            if token:
+                self._server.headers["Authorization"] = f"Bearer {token}"
+                self._stamp = found
+        return self._server.headers
+
     async def _post(self, body: bytes) -> bytes:
         code, answer = await post(
             self._server.url,
@@ -38,7 +56,7 @@ class RemoteReview:
             context=self._server.context,
             timeout=self._timeout,
             server_hostname=self._server.server_name,
-            headers=self._server.headers,
+            headers=self._headers(),
             pool=self._connections,
         )
         if not 200 <= code < 300:

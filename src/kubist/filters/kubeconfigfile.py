@@ -15,12 +15,13 @@ from kubist.webhooks.urls import clean_url
 
 class RemoteServer(NamedTuple):
     """Server of a kubeconfig: its URL, the name that its certificate must have (empty: that of the URL), trust and
-    client certificate, and headers with credentials."""
+    client certificate, headers with credentials, and the file with a token that may change."""
 
     url: str
     server_name: str
     context: ssl.SSLContext
     headers: dict[str, str]
+    token_file: str = ""
 
 
 def read_kubeconfig(path: str, purpose: str = "", context: str = "") -> RemoteServer:
@@ -63,7 +64,10 @@ class _Reader:
         if cluster.get("proxy-url"):
             raise ValueError("its cluster has a proxy-url, and Kubist connects directly; remove it")
         url = clean_url(cluster["server"]) if cluster.get("server") else ""
-        return RemoteServer(url, cluster.get("tls-server-name", ""), self._trust(cluster, user), headers)
+        named = user.get("tokenFile") and not user.get("token")
+        token_file = str(self._directory / user["tokenFile"]) if named else ""
+        trust = self._trust(cluster, user)
+        return RemoteServer(url, cluster.get("tls-server-name", ""), trust, headers, token_file)
 
     def _data(self, section: Object, field: str) -> bytes:
         """Content of a field, given inline (`…-data`) or as a file name."""
