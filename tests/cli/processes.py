@@ -33,7 +33,7 @@ def environment(home: Path) -> dict[str, str]:
 @contextlib.contextmanager
 def _kept_signal_handlers() -> Iterator[None]:
     """Restores the signal handlers of this process, which servers replace."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -64,6 +64,16 @@ def check_one_line_error(home: Path, arguments: list[str], words: str) -> None:
     lines = [line for line in result.stderr.splitlines() if line.startswith("kubist: ")]
     assert len(lines) == 1 and words in lines[0]
     assert "Traceback" not in result.stderr
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, which removes its temporary files. One that does not end is killed."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Running:
@@ -103,9 +113,7 @@ class Running:
         return self.process.wait(seconds)
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        end(self.process)
         self._output.close()
 
 

@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tests.cli.processes import end
+
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()=>][0-9A-B]?")
 
 
@@ -44,9 +46,7 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        end(self.process)
         os.close(self._main)
 
     def write(self, text: str) -> None:

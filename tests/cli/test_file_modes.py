@@ -47,15 +47,6 @@ def check_private(directory: Path) -> None:
     assert wrong == {}
 
 
-@pytest.fixture
-def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Directory for temporary files."""
-    directory = home / "tmp"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    return directory
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_data_directory_of_serve_is_private(home: Path, workers: str, temporary: Path) -> None:
     data = home / "new" / "deep" / "data"

@@ -9,6 +9,7 @@ import socket
 import ssl
 import stat
 import threading
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from tests.cli.processes import Running, kubist, port_of, running
+from tests.waiting import wait_for
 
 READY = r"serves Kubernetes v1\.36 on (https://\S+)"
 
@@ -100,6 +102,36 @@ def test_in_memory_writes_no_data(home: Path) -> None:
         assert server.stop() == 0
     assert not kubeconfig.exists()
     assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_leaves_no_temporary_files(home: Path, temporary: Path, number: int, workers: str) -> None:
+    """SIGHUP comes when the terminal is closed."""
+    arguments = ("serve", "--in-memory", "--secure-port=0", "--workers", workers)
+    with running(home, *arguments) as server:
+        wait_for(lambda: any(temporary.glob("kubist-*/*")), 30)  # long before the server handles signals
+        server.stop(number)
+    assert list(temporary.iterdir()) == []
+    with running(home, *arguments) as server:
+        server.wait_for(READY)
+        assert server.stop(number) == 0
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_server_under_nohup_ignores_that_its_terminal_is_closed(home: Path, workers: str) -> None:
+    ignores = (
+        "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from kubist.cli import main; "
+    )
+    program = ("-c", f"{ignores} sys.exit(main())")
+    arguments = ("serve", "--data-dir=data", "--secure-port=0", "--workers", workers)
+    with running(home, *arguments, program=program) as server:
+        server.wait_for(READY)
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert ask(home / "data/kubeconfig", "/readyz", text=True) == "ok"
+        assert server.stop(signal.SIGTERM) == 0
 
 
 def test_in_memory_starts_from_a_backup(home: Path) -> None:

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 
-def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
+def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path, tmp_path: Path) -> None:
     kubernetes = pytest.importorskip("kubernetes")
     with kubernetes.config.new_client_from_config(str(kubeconfig)) as session:
         core = kubernetes.client.CoreV1Api(session)
@@ -61,7 +61,7 @@ def test_kubernetes(namespace: str, widgets: str, kubeconfig: Path) -> None:
         assert custom.get_namespaced_custom_object(*where, "w")["status"] == {"ok": True}
         custom.delete_namespaced_custom_object(*where, "w")
 
-        dynamic = kubernetes.dynamic.DynamicClient(session)
+        dynamic = kubernetes.dynamic.DynamicClient(session, cache_file=str(tmp_path / "cache.json"))
         deployments = dynamic.resources.get(api_version="apps/v1", kind="Deployment")
         assert deployments.get(namespace=namespace).items == []
 

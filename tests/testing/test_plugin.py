@@ -75,13 +75,17 @@ def is_installed(library: str) -> bool:
     return found is not None and found.origin is not None
 
 
-def test_ready_made_clients_work(tmp_path: Path) -> None:
+def test_ready_made_clients_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = [library for library in USES if is_installed(library)]
     if not installed:
         pytest.skip(f"none of {', '.join(USES)} is installed")
     tests = [f"def test_{library}(cluster):\n    {USES[library]}\n" for library in installed]
     (tmp_path / "test_clients.py").write_text("\n".join(tests))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     assert f"{len(installed)} passed" in run_pytest(tmp_path)
+    assert list(temporary.iterdir()) == [], "kr8s copies the certificate of the authority"
 
 
 def run_pytest(where: Path, *options: str) -> str:

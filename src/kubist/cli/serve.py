@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from kubist import files, logs
@@ -100,11 +102,13 @@ class Service:
 
     def run(self, ready: Callable[[Served], None] | None = None) -> int:
         """Serves until a signal stops it. Returns the exit code. `ready` is called before the banner is printed."""
-        # Saves start-up time: a server that runs already needs no event loop.
-        from kubist.cli.instance import registered
-
-        logs.setup(self.config.verbosity, self.config.logging_format)
         try:
+            if self.in_memory:
+                self._clean_on_signals()
+            # Saves start-up time: a server that runs already needs no event loop.
+            from kubist.cli.instance import registered
+
+            logs.setup(self.config.verbosity, self.config.logging_format)
             with registered(self.directory, exclusive=not self.config.etcd_servers) as registration:
                 self._registration = registration
                 return self._serve(ready)
@@ -117,6 +121,18 @@ class Service:
         """Removes the directory of a server in memory."""
         if self.in_memory:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _clean_on_signals(self) -> None:
+        """Removes the directory also if a signal ends this process before the server handles signals."""
+
+        def end(number: int, _: FrameType | None) -> None:
+            self.clean()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, end)
 
     def fail_in_use(self) -> int:
         # Saves start-up time: only errors need it.

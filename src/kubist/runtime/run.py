@@ -1,4 +1,4 @@
-"""Runs a server until SIGINT or SIGTERM. A failure is an error for users."""
+"""Runs a server until SIGINT, SIGTERM or SIGHUP. A failure is an error for users."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ STOP_GRACE = 10.0
 def attempt(
     make: Callable[[], Server], announce: Callable[[int], None], sock: socket.socket | None = None
 ) -> StartError | None:
-    """Starts the server from `make`, calls `announce` with its port, and stops on SIGINT or SIGTERM. Returns the error
-    if it failed. `sock`: bound socket of the server."""
+    """Starts the server from `make`, calls `announce` with its port, and stops on a signal. Returns the error if it
+    failed. `sock`: bound socket of the server."""
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(make, announce, sock))
@@ -81,6 +81,12 @@ def _unbound(error: OSError, address: str, port: int) -> StartError | None:
     return None
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Signals that stop a server in order. SIGHUP comes when the terminal is closed; `nohup` has it ignored."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM) if ignored else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """uvloop's event loop if it is installed, else asyncio's."""
     try:
@@ -104,7 +110,7 @@ async def _serve(
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)
     server = make()
     starting = asyncio.ensure_future(server.start(sock=sock))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Protocol
 
 
 class Access(Protocol):
@@ -76,3 +74,6 @@ class Clients:
         made = self.__dict__.get("pykube")
         if made is not None:
             made.session.close()
+        made = self.__dict__.get("kr8s")
+        if made is not None and (ca := getattr(made.auth, "server_ca_file", None)):
+            Path(ca).unlink(missing_ok=True)  # kr8s copies it from the kubeconfig, and leaves it behind

@@ -1,7 +1,7 @@
 """Store process: owns the store and serves it to the workers. With one writer, commits are still batched.
 
-It ends after the workers: it ignores SIGINT and SIGTERM, which reach the whole process group, and stops only
-when the supervisor closes its pipe.
+It ends after the workers: it ignores SIGINT, SIGTERM and SIGHUP, which reach the whole process group, and
+stops only when the supervisor closes its pipe.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def run_store(
     config: Config, listener: socket.socket, revision: SharedRevision, peers: Peers, pipes: Pipes
 ) -> StartError | None:
     """Main function of the store process. Returns the error if it failed."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:

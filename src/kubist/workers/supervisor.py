@@ -23,7 +23,7 @@ from pathlib import Path
 from kubist import files
 from kubist.config import Config
 from kubist.errors import StartError
-from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error
+from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
 from kubist.serving_tls import serving_context
 from kubist.storage.shared import SharedRevision
 from kubist.terminal import fail
@@ -42,15 +42,14 @@ PAUSES = (0.1, 5.0)
 
 
 def supervise(config: Config, announce: Callable[[int], None]) -> int:
-    """Serves with `config.workers` processes until SIGINT or SIGTERM. Returns the exit code."""
+    """Serves with `config.workers` processes until a signal stops it. Returns the exit code."""
     try:
         with contextlib.ExitStack() as stack:
             listeners = listening(config.bind_address, config.secure_port, config.workers)
             for listener in listeners:
                 stack.callback(listener.close)
             serving_context(config)  # creates the certificate, and reports errors, only once
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubist-"))
-            supervisor = Supervisor(config, listeners, Path(directory))
+            supervisor = Supervisor(config, listeners)
             stack.callback(supervisor.close)
             return supervisor.run(announce)
     except (StartError, OSError, ValueError) as error:
@@ -59,9 +58,8 @@ def supervise(config: Config, announce: Callable[[int], None]) -> int:
 
 
 class Supervisor:
-    def __init__(self, config: Config, listeners: list[socket.socket], directory: Path) -> None:
+    def __init__(self, config: Config, listeners: list[socket.socket]) -> None:
         self._listeners = listeners
-        self._directory = directory
         self._owner: Child | None = None
         self._workers: list[Child] = []
         self._starts: dict[Child, float] = {}
@@ -76,6 +74,9 @@ class Supervisor:
         self._signals, self._signalled = socket.socketpair()
         self._sockets = [self._signals, self._signalled]
         """Sockets that `close` closes."""
+        self._install_signal_handlers()
+        self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")  # a signal does not leave it behind
+        self._directory = Path(self._temporary.name)
         self._make(config)
 
     def _make(self, config: Config) -> None:
@@ -109,7 +110,6 @@ class Supervisor:
         return [*self._workers, self._owner] if self._owner is not None else self._workers
 
     def run(self, announce: Callable[[int], None]) -> int:
-        self._install_signal_handlers()
         new_event_loop().close()  # loads uvloop once, before the forks
         gc.freeze()
         try:
@@ -126,9 +126,9 @@ class Supervisor:
     def _install_signal_handlers(self) -> None:
         for end in (self._signals, self._signalled):
             end.setblocking(False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(self._signalled.fileno())
+        for number in stop_signals():
+            signal.signal(number, lambda *_: None)
 
     def _start_children(self, children: list[Child]) -> None:
         """Starts these children, and waits until they are ready or the supervisor must stop."""
@@ -216,7 +216,8 @@ class Supervisor:
         return sock
 
     def close(self) -> None:
-        """Closes all sockets but the listeners."""
+        """Closes all sockets but the listeners, and removes the directory."""
         signal.set_wakeup_fd(-1)
         for sock in self._sockets:
             sock.close()
+        self._temporary.cleanup()
