@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from kubist.cli import backup as backups
+from kubist.storage.content_digest import write_digest
 from tests.cli.processes import kubist, port_of, running
 from tests.cli.test_store import names, value, write
 
@@ -225,7 +226,9 @@ def test_unusable_backup_changes_nothing(home: Path, store: Path, spoil: Any) ->
     back_up(home, store)
     spoil(home / "backup")
     before = content(store)
-    one_line(restore(home, store, "--force"), str(home / "backup"), code=4)
+    refused = restore(home, store, "--force")
+    one_line(refused, str(home / "backup"), code=4)
+    assert "***" not in refused.stderr, "the heading of SQLite's list of problems is no problem"
     assert content(store) == before
 
 
@@ -252,6 +255,33 @@ def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
     )
     one_line(back_up(home, store), f"{store}/kubist.db", "damaged", *more, code=4)
     assert not (home / "backup").exists()
+
+
+@pytest.mark.parametrize("part", [b'"uid":', b"certificate"])
+def test_changed_value_in_a_backup_is_found(home: Path, store: Path, part: bytes) -> None:
+    """SQLite's own check does not see it."""
+    back_up(home, store)
+    content = (home / "backup").read_bytes()
+    at = content.index(part)
+    (home / "backup").write_bytes(content[:at] + b"\0" + content[at + 1 :])
+    one_line(
+        restore(home, home / "new"), "backup is damaged: its content does not match its checksum", code=4
+    )
+    assert not (home / "new").exists()
+    one_line(
+        kubist("serve", "--in-memory", "--secure-port=0", "--snapshot", str(home / "backup"), home=home),
+        "its content does not match its checksum",
+    )
+
+
+def test_backup_that_was_copied_into_place_is_a_store(home: Path, store: Path) -> None:
+    """Its checksum does not count any more when a server has written to it."""
+    back_up(home, store)
+    (home / "new").mkdir()
+    shutil.copyfile(home / "backup", home / "new" / "kubist.db")
+    asyncio.run(write(home / "new", c=value("c")))
+    assert kubist("doctor", "--data-dir=new", home=home).returncode == 0
+    assert back_up(home, home / "new").returncode == 0
 
 
 def test_plain_copy_of_a_store_can_be_restored(home: Path, store: Path) -> None:
@@ -308,6 +338,7 @@ def test_backup_with_a_path_among_its_files_is_rejected(home: Path, store: Path)
     back_up(home, store)
     with sqlite3.connect(home / "backup") as database:
         database.execute("UPDATE backup_files SET name = '../evil' WHERE name = 'ca.key'")
+        write_digest(database)
     database.close()
     one_line(restore(home, home / "new"), "'../evil'")
     assert not (home / "new").exists()

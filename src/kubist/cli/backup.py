@@ -1,8 +1,8 @@
 """Backups of a data directory: one SQLite file with the store and the keys and certificates of `kubist
 serve`.
 
-A backup is a copy of the database with the additional table TABLE, which holds the files. A plain copy of the
-database is a backup without keys.
+A backup is a copy of the database with two additional tables: TABLE holds the files, the other the digest of the
+content. A plain copy of the database is a backup without keys and without a digest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from pathlib import Path
 from kubist import files
 from kubist.cli.progress import Progress, step
 from kubist.storage import snapshot_file
+from kubist.storage.content_digest import write_digest
 from kubist.storage.database_reading import DATABASE, damages, open_database, sealed_values, summary
-from kubist.storage.sqlite_file import take_lock
+from kubist.storage.sqlite_file import DIGEST_TABLE, take_lock
 from kubist.storage.store import OpenFailed, StoreDamaged
 
 KEYS = "pki"
@@ -76,6 +77,8 @@ def back_up(directory: Path, target: Path) -> str:
         copy.execute("PRAGMA journal_mode = DELETE")
         keys = _read_keys(directory / KEYS)
         _write_table(copy, keys)
+        with watched("Computing the checksum", copy):
+            write_digest(copy)
         copy.commit()
         with watched("Checking the backup", copy):
             found = damages(copy)
@@ -172,7 +175,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
                     _copy_database(backup, copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
                     copy.execute("PRAGMA secure_delete = ON")
-                    for table in (TABLE, snapshot_file.TABLE):
+                    for table in (TABLE, snapshot_file.TABLE, DIGEST_TABLE):
                         copy.execute(f"DROP TABLE IF EXISTS {table}")
                     copy.commit()
                 kept = _keep(directory, path, replaced)

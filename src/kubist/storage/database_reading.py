@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from kubist.storage.content_digest import matches_digest
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
 from kubist.storage.store import OpenFailed, StoreDamaged
@@ -21,7 +22,8 @@ SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connection]:
     """Opens a store or a backup, which `flag` names, for reading. OpenFailed says what is wrong and what to do."""
     if not path.is_file():
-        raise OpenFailed(f"{path} does not exist: check --data-dir and --file")
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise OpenFailed(f"{path} {problem}: check --data-dir and --file")
     if not path.stat().st_size:
         raise StoreDamaged(f"{path} is empty: it is not a store of Kubist")
     try:
@@ -51,14 +53,17 @@ def pass_interrupt_on(error: sqlite3.Error) -> None:
 
 
 def damages(connection: sqlite3.Connection) -> list[str]:
-    """Problems that SQLite finds in a database, one line each."""
+    """Problems that SQLite finds in a database, one line each, or that the digest of a backup shows."""
     try:
         rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
         connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
+        if rows == ["ok"] and not matches_digest(connection):
+            return ["its content does not match its checksum"]
     except sqlite3.DatabaseError as error:
         pass_interrupt_on(error)
         return [str(error)]
-    return [line for row in rows if row != "ok" for line in row.splitlines()]
+    lines = [line for row in rows if row != "ok" for line in row.splitlines()]
+    return [line for line in lines if not line.startswith("*** in database")] or lines
 
 
 def summary(connection: sqlite3.Connection) -> tuple[int, int]:

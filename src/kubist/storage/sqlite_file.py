@@ -22,6 +22,8 @@ log = logging.getLogger("kubist.storage")
 
 APPLICATION_ID = 0x4B756273  # "Kubs"
 SCHEMA_VERSION = 1
+DIGEST_TABLE = "content_digest"
+"""Table of a backup; see `content_digest`."""
 
 # `value` is the last column, so that the other columns are read without its overflow pages. Every SQLite
 # index ends with the row id, here the revision.
@@ -110,6 +112,8 @@ class DatabaseFile:
                 execute(statement)
         (application,) = execute("PRAGMA application_id").fetchone()
         (version,) = execute("PRAGMA user_version").fetchone()
+        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+            execute(f"DROP TABLE IF EXISTS {DIGEST_TABLE}")  # of a backup that was copied here
         execute("COMMIT")
         if application != APPLICATION_ID:
             raise OpenFailed(
