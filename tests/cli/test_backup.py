@@ -195,7 +195,7 @@ def test_damaged_store_is_replaced_and_kept(home: Path, store: Path) -> None:
     back_up(home, store)
     (store / "kubist.db").write_bytes(b"no database" * 1000)
     (store / "kubist.db-wal").write_bytes(b"log")
-    one_line(restore(home, store), "which is damaged", "--force")
+    one_line(restore(home, store), "it is damaged", "--force")
     assert restore(home, store, "--force").returncode == 0
     assert asyncio.run(names(store)) == ["a", "b"]
     (before,) = kept(store)
@@ -282,6 +282,20 @@ def test_backup_that_was_copied_into_place_is_a_store(home: Path, store: Path) -
     asyncio.run(write(home / "new", c=value("c")))
     assert kubist("doctor", "--data-dir=new", home=home).returncode == 0
     assert back_up(home, home / "new").returncode == 0
+
+
+def test_store_of_a_newer_version_is_not_called_damaged(home: Path, store: Path) -> None:
+    back_up(home, store)
+    with contextlib.closing(sqlite3.connect(store / "kubist.db")) as database:
+        database.execute("PRAGMA user_version = 9")
+    one_line(restore(home, store), "would be replaced (it cannot be read)", "--force")
+
+
+def test_message_for_a_missing_store_names_its_flag(home: Path) -> None:
+    doctor = kubist("doctor", "--data-dir=none", home=home)
+    one_line(doctor, "none/kubist.db does not exist: check --data-dir")
+    assert "--file" not in doctor.stderr
+    one_line(restore(home, home / "new"), "backup does not exist: check --file")
 
 
 def test_plain_copy_of_a_store_can_be_restored(home: Path, store: Path) -> None:

@@ -108,9 +108,10 @@ def newer(path: Path) -> None:
         (damaged, f"database disk image is malformed: the file is damaged. {EXAMINE}, {RESTORE}"),
         (foreign, "it is the database of another application: choose another --data-dir"),
         (newer, "it has the unknown schema version 99: use the version of Kubist that wrote it"),
-        (Path.mkdir, "unable to open database file"),
+        (Path.mkdir, "it is a directory: choose another --data-dir"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
-    ids=["corrupt", "damaged", "foreign", "newer", "directory"],
+    ids=["corrupt", "damaged", "foreign", "newer", "directory", "links-in-a-circle"],
 )
 async def test_foreign_file_is_rejected(path: str, spoil: Callable[[Path], None], reason: str) -> None:
     spoil(Path(path))

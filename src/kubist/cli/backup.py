@@ -200,8 +200,10 @@ def _describe(path: Path) -> str:
     try:
         with open_database(path) as store:
             return "{} keys at revision {}".format(*summary(store))
+    except StoreDamaged:
+        return "it is damaged"
     except OpenFailed:
-        return "which is damaged"
+        return "it cannot be read"
 
 
 def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:

@@ -23,7 +23,7 @@ def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connecti
     """Opens a store or a backup, which `flag` names, for reading. OpenFailed says what is wrong and what to do."""
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
-        raise OpenFailed(f"{path} {problem}: check --data-dir and --file")
+        raise OpenFailed(f"{path} {problem}: check {'--data-dir' if path.name == DATABASE else '--file'}")
     if not path.stat().st_size:
         raise StoreDamaged(f"{path} is empty: it is not a store of Kubist")
     try:

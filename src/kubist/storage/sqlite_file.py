@@ -147,7 +147,9 @@ def explain(path: Path, error: sqlite3.Error) -> str:
 def _make_private(path: Path) -> None:
     """Creates the database with mode 0600, or sets that mode. SQLite gives its -wal and -shm files the same
     mode."""
-    path = path.resolve()
+    if path.is_dir():
+        raise OpenFailed(f"{path} cannot be opened: it is a directory: choose another --data-dir")
+    path = Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for links in a circle
     mode = path.parent.stat().st_mode
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
         log.warning("other users can replace files in %s: `chmod go-w` it", path.parent)
