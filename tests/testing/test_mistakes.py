@@ -133,6 +133,11 @@ def test_blocking_call_in_the_loop_of_the_server_is_an_error(call: str) -> None:
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_object_that_stays_is_not_deleted(cluster: Cluster) -> None:
+    with pytest.raises(TimeoutError, match=r"^namespaces/default: not deleted after 0\.05 s"):
+        cluster.wait("namespace/default", "delete", timeout=0.05)
+
+
 def test_pytest_reports_omit_frames_of_kubist(tmp_path: Path) -> None:
     (tmp_path / "test_wrong.py").write_text(
         "import pytest\n"
@@ -152,3 +157,4 @@ def test_pytest_reports_omit_frames_of_kubist(tmp_path: Path) -> None:
     assert '@pytest.mark.kubist takes settings by name: kubist(workloads=...), not "workloads"' in output
     assert "kubist/" not in output.replace("kubist/settings", "")
     assert "concurrent/futures" not in output
+    assert "another exception occurred" not in output

@@ -16,3 +16,17 @@ def test_every_named_test_exists() -> None:
     named = set(re.findall(r"\btest_\w+", PAGE))
     assert len(named) > 30
     assert named - modules - functions == set()
+
+
+def test_named_tests_are_in_the_named_files() -> None:
+    """`test_tls.py::test_minimum_version`, and `::test_other`, which is in the same file."""
+    sources: dict[str, str] = {}
+    for path in TESTS.rglob("test_*.py"):
+        sources[path.name] = sources.get(path.name, "") + path.read_text("utf-8")
+    checked, file = 0, ""
+    for named, function in re.findall(r"(?:`(?:[\w/]*/)?(test_\w+\.py)|`)(?:::(test_\w+))?", PAGE):
+        file = named or file
+        if function:
+            checked += 1
+            assert f"def {function}(" in sources[file], f"{file}::{function}"
+    assert checked > 20

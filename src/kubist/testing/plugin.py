@@ -113,10 +113,13 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
                 pytrace=False,
             )
         settings.update(mark.kwargs)
+    problem = ""
     try:
         Config(**settings)
     except TypeError as error:
-        pytest.fail(f"@pytest.mark.kubist: {error}", pytrace=False)
+        problem = str(error)
+    if problem:  # outside `except`, where pytest would show both errors
+        pytest.fail(f"@pytest.mark.kubist: {problem}", pytrace=False)
     cluster_ = kubist_host.cluster(**settings)
     request.node.stash[_CLUSTER] = cluster_
     if _reports_failures(request.config) and cluster_.inner.bench is not None and cluster_.loop is not None:
@@ -136,11 +139,14 @@ def kopf_operator(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[
     from kubist.testing.operators.kopf_operators import KopfOperators
     from kubist.testing.operators.operator import OperatorFailed
 
+    problem = ""
     try:
         with KopfOperators(cluster, request.path.parent) as operators:
             yield operators
     except OperatorFailed as failed:
-        pytest.fail(str(failed), pytrace=False)
+        problem = str(failed)
+    if problem:  # outside `except`, where pytest would show both errors
+        pytest.fail(problem, pytrace=False)
 
 
 def stop(*clusters: Cluster) -> None:

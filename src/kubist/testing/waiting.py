@@ -107,7 +107,7 @@ async def wait(
 
 def _wanted(until: Until) -> str:
     if isinstance(until, str):
-        return until
+        return "deleted" if until == "delete" else until
     name = getattr(until, "__name__", "")
     return "accepted by the function" if name in ("", "<lambda>") else name
 
