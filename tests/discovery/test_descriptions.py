@@ -66,6 +66,7 @@ def test_custom_resources_describe_their_common_fields(old: bool) -> None:
     assert kind["properties"]["kind"]["description"].startswith("Kind is a string value")
     assert kind["properties"]["metadata"]["description"].startswith("Standard object's metadata")
     assert listed["properties"]["metadata"]["description"].startswith("Standard list metadata")
+    assert listed["description"] == "GadgetList is a list of Gadget"
 
 
 def test_reading_descriptions_does_not_import_lightkube() -> None:

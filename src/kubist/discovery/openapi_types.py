@@ -147,6 +147,7 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
     kind = custom_name(resource.group, resource.version, resource.kind)
     item = {"$ref": ref + kind}
     listed: Object = {
+        "description": f"{resource.list_kind} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
         "properties": {
