@@ -348,6 +348,22 @@ def test_failure_while_restoring_keeps_the_store(
     assert not list(store.glob(".kubist.db.*"))
 
 
+def test_message_for_a_full_disk_names_the_file_that_is_written(
+    home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_up(home, store)
+
+    def fill(_: sqlite3.Connection, target: sqlite3.Connection) -> None:
+        target.execute("PRAGMA max_page_count = 1")
+        target.execute("CREATE TABLE filled (x)")
+
+    monkeypatch.setattr(backups, "_copy_database", fill)
+    full = "cannot be written: No space left on device: free some space, then try again"
+    one_line(back_up(home, store), f"{home / 'backup'} {full}")
+    one_line(restore(home, store, "--force"), f"{store / 'kubist.db'} {full}")
+    assert asyncio.run(names(store)) == ["a", "b"]
+
+
 def test_backup_with_a_path_among_its_files_is_rejected(home: Path, store: Path) -> None:
     back_up(home, store)
     with sqlite3.connect(home / "backup") as database:

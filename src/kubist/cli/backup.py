@@ -44,6 +44,19 @@ def watched(label: str, connection: sqlite3.Connection) -> Iterator[Progress]:
             connection.set_progress_handler(None, 0)
 
 
+@contextmanager
+def _written(target: Path) -> Iterator[None]:
+    """Names the file that is written in the error for a full disk. SQLite's error names none."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+        raise OpenFailed(
+            f"{target} cannot be written: No space left on device: free some space, then try again"
+        ) from None
+
+
 def _copy_database(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     """Copies in steps, to show progress. The source is in one read transaction, so that the copy has the state of one
     moment even if a server writes meanwhile."""
@@ -71,6 +84,7 @@ def back_up(directory: Path, target: Path) -> str:
     with (
         open_database(source) as store,
         files.draft(target, durable=True) as temporary,
+        _written(target),
         closing(sqlite3.connect(temporary)) as copy,
     ):
         _copy_database(store, copy)
@@ -171,7 +185,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
             elif any(file.read_bytes() != keys[file.name] for file in replaced):
                 confirm(f"The keys in {pki} would be replaced.")
             with files.draft(path, durable=True) as temporary:
-                with closing(sqlite3.connect(temporary)) as copy:
+                with _written(path), closing(sqlite3.connect(temporary)) as copy:
                     _copy_database(backup, copy)
                     copy.execute("PRAGMA journal_mode = DELETE")
                     copy.execute("PRAGMA secure_delete = ON")
