@@ -31,7 +31,7 @@ KEYWORDS = frozenset(
 )
 _PARTS = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _BACK = {escaped: plain for plain, escaped in _PARTS.items()}
-_ESCAPABLE = re.compile(r"[A-Za-z0-9_./-]*[A-Za-z_./-][A-Za-z0-9_./-]*")
+_ESCAPABLE = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
 _escape = re.compile(r"__|[./-]").sub
 _unescape = re.compile("__underscores__|__dot__|__dash__|__slash__").sub
 
@@ -40,7 +40,7 @@ def escape(name: str) -> str | None:
     """Escaped name of a field; None if expressions cannot name it."""
     if name in KEYWORDS:
         return f"__{name}__"
-    if not _ESCAPABLE.fullmatch(name) or name[0].isdigit():
+    if not _ESCAPABLE.fullmatch(name):
         return None
     return _escape(lambda match: _PARTS[match[0]], name)
 

@@ -22,7 +22,9 @@ _HOST = (
     r"|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 )
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_LONG_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
+_LONG_DURATION = re.compile(r"(?<![0-9])[0-9]++[\t\n\f\r ]*+([A-Za-zµ]+)")
+"""Starts only at the first of several digits. From the others it would fail as well, each time after reading all of
+them."""
 _UNITS = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -42,6 +44,8 @@ _CARD = re.compile(
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})"
 )
 _COLOUR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
+_LONGEST_EMAIL = 1000
+"""Longer than any address that can be used. `parseaddr` takes quadratic time."""
 _ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.\x80-\U0010ffff-]+")
 
 
@@ -67,7 +71,12 @@ def uri(text: str) -> bool:
 
 
 def email(text: str) -> bool:
-    _, address = parseaddr(text)
+    if len(text) > _LONGEST_EMAIL:
+        return False
+    try:
+        _, address = parseaddr(text)
+    except RecursionError:  # comments in comments
+        return False
     local, at, domain = address.rpartition("@")
     if not at or not local or not domain or text.endswith((",", ";")) or "," in text:
         return False
@@ -176,7 +185,7 @@ def duration(text: str) -> bool:
         durations.parse(text)
         return True
     for match in _LONG_DURATION.finditer(text):
-        unit = match[2].lower()
+        unit = match[1].lower()
         if any(unit in variants or unit.startswith(variants[-1]) for variants in _UNITS):
             return True
     return False

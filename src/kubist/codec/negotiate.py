@@ -213,7 +213,7 @@ def wants_pretty(query: dict[str, str], user_agent: str) -> bool:
 
 _TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+"
 _PARAMETER = re.compile(rf'\s*;\s*({_TOKEN})\s*=\s*({_TOKEN}|"(?:[^"\\\r\n]|\\.)*")')
-_END = re.compile(r"\s*;?\s*")
+_END = re.compile(r"\s*+;?\s*+")
 
 
 def content_type(header: str, offered: tuple[str, ...] = ALL) -> str:

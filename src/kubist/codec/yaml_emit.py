@@ -46,7 +46,7 @@ _ESCAPED = re.compile('["\\\\\n]|' + _UNPRINTABLE.pattern)
 _ANY = re.compile("(?s).")
 _UNCOMMON = re.compile("[\u2028\u2029]")
 _BREAKS = re.compile("[\n\r\x85\u2028\u2029]")
-_NEXT_LINES = re.compile(" *((?:\x85 *)+)")
+_NEXT_LINES = re.compile("(?<! ) *((?:\x85 *)+)")
 _ESCAPES = {
     "\0": "0",
     "\a": "a",

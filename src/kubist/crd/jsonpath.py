@@ -18,7 +18,8 @@ Step = Callable[[list[Any]], list[Any]]
 _TERMINATORS = frozenset(" \t\r\n.,[]$@{}")
 _KEY = re.compile(r"'([^']*)'")
 _SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
-_COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
+_COMPARISON = re.compile(r"([^!<>=]+)(?=[!<>=]++.*+\Z)([!<>=]+)(.+)")
+"""The lookahead changes no match. It ends the search at once where a line break follows the operator."""
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,

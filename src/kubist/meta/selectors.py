@@ -122,7 +122,7 @@ class _Token(str):
         return bool(self) and self[0] not in "=!(),><"
 
 
-_token = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+)")
+_token = re.compile(r"==|!=|[=!(),><]|[^ \t\r\n=!(),><]+")
 _BINARY = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt"}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from kubist.caching import skip_validated
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
@@ -50,7 +48,6 @@ _RESOURCE_FIELDS = (
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_subscripted = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL).fullmatch
 
 
 def _literal_names(variables: list[Object]) -> tuple[str, ...] | None:
@@ -110,8 +107,8 @@ def validate_field_ref(ref: Object, supported: tuple[str, ...], path: str) -> Er
     if version != "v1":
         why = f"error converting fieldPath: unsupported pod version: {version}"
         return [invalid(f"{path}.fieldPath", field, why)]
-    if subscripted := _subscripted(field):
-        whole, key = subscripted.groups()
+    whole, bracket, key = field.removesuffix("']").partition("['")
+    if whole and bracket and field.endswith("']"):
         if whole not in ("metadata.annotations", "metadata.labels"):
             why = f"error converting fieldPath: field label does not support subscript: {field}"
             return [invalid(f"{path}.fieldPath", field, why)]

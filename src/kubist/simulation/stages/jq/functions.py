@@ -28,7 +28,7 @@ from kubist.simulation.stages.jq.values import (
 )
 from kubist.simulation.stages.limits import Budget, check_size
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LOWER = str.maketrans(string_.ascii_uppercase, string_.ascii_lowercase)
 _UPPER = str.maketrans(string_.ascii_lowercase, string_.ascii_uppercase)
 
