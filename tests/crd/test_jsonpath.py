@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -103,3 +104,31 @@ def test_date_column_past_the_end_of_a_list_is_null() -> None:
     version = {"additionalPrinterColumns": [{"name": "T", "type": "date", "jsonPath": ".times[0]"}]}
     shown = table(columns(version))
     assert shown.cells({"metadata": {"name": "a"}, "times": []}) == ["a", None]
+
+
+@pytest.mark.parametrize(
+    "path", [".a" + "[0,0]" * 200, "..a" * 100, ".a" + "[*,*]" * 100, ".a[?(@" + "[0,0]" * 100 + ")]"]
+)
+def test_path_that_multiplies_values_ends_soon(path: str) -> None:
+    """Without a limit, most of these would never end."""
+    value: Any = [[]]
+    for _ in range(100):
+        value = [value]
+    nested: Any = {"a": value}
+    for _ in range(100):
+        nested = {"a": nested}
+    for obj in ({"a": value}, nested):
+        try:
+            JsonPath(path).find(obj)
+        except PathError:
+            continue
+
+
+def test_very_long_path_is_read_in_linear_time() -> None:
+    def seconds(count: int) -> float:
+        started = time.process_time()
+        JsonPath(".a" * count)
+        return time.process_time() - started
+
+    small, large = min(seconds(20_000) for _ in range(3)), min(seconds(160_000) for _ in range(3))
+    assert large < 24 * small

@@ -13,7 +13,8 @@ from typing import Any
 
 from kubist.meta.numerals import decimal
 
-Step = Callable[[list[Any]], list[Any]]
+MAX_VALUES = 20_000
+"""Values that one evaluation may visit. Unions and recursive descents can multiply them with each step."""
 
 _TERMINATORS = frozenset(" \t\r\n.,[]$@{}")
 _KEY = re.compile(r"'([^']*)'")
@@ -34,6 +35,23 @@ class PathError(ValueError):
     """Invalid path, or path that cannot be evaluated on a value."""
 
 
+class _Work:
+    """What one evaluation has left to do."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_VALUES
+
+    def visit(self, values: int) -> None:
+        self.left -= values + 1
+        if self.left < 0:
+            raise PathError(f"the path visits more than {MAX_VALUES} values")
+
+
+Step = Callable[[list[Any], _Work], list[Any]]
+
+
 class JsonPath:
     """A path without its braces, for example `.spec.replicas`."""
 
@@ -42,10 +60,7 @@ class JsonPath:
         self._steps = _Parser(text).steps()
 
     def find(self, value: Any) -> list[Any]:
-        found = [value]
-        for step in self._steps:
-            found = step(found)
-        return found
+        return _walk(self._steps, value, _Work())
 
 
 class _Parser:
@@ -58,11 +73,11 @@ class _Parser:
         text = self.text
         after_recursion = False
         while self.position < len(text):
-            rest = text[self.position :]
+            char = text[self.position]
             recursion = False
-            if rest.startswith("[?("):
+            if text.startswith("[?(", self.position):
                 steps.append(self._filter())
-            elif rest.startswith(".."):
+            elif text.startswith("..", self.position):
                 if after_recursion:
                     raise PathError("invalid multiple recursive descent")
                 self.position += 2
@@ -73,22 +88,22 @@ class _Parser:
                 ):
                     steps.append(self._field())
                     recursion = False
-            elif rest[0] in " @$":
+            elif char in " @$":
                 self.position += 1
                 recursion = after_recursion
-            elif rest[0] == "[":
+            elif char == "[":
                 steps += self._array()
-            elif rest[0] in "\"'":
-                steps.append(_constant(self._quoted(rest[0])))
-            elif rest[0] == ".":
+            elif char in "\"'":
+                steps.append(_constant(self._quoted(char)))
+            elif char == ".":
                 self.position += 1
                 steps.append(self._field())
-            elif rest[0] in "+-" or rest[0].isdigit():
+            elif char in "+-" or char.isdigit():
                 steps.append(_constant(self._number()))
-            elif rest[0].isalpha() or rest[0] == "_":
+            elif char.isalpha() or char == "_":
                 steps.append(_constant(self._word()))
             else:
-                raise PathError(f"unrecognized character in action: {rest[0]}")
+                raise PathError(f"unrecognized character in action: {char}")
             after_recursion = recursion
         return steps
 
@@ -100,7 +115,9 @@ class _Parser:
         if name == "*":
             return _wildcard
         name = name.replace("\\", "")
-        return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
+        return lambda values, _: [
+            value[name] for value in values if isinstance(value, dict) and name in value
+        ]
 
     def _array(self) -> list[Step]:
         end = self.text.find("]", self.position)
@@ -181,7 +198,7 @@ class _Parser:
 
 
 def _constant(value: Any) -> Step:
-    return lambda values: [value for _ in values]
+    return lambda values, _: [value for _ in values]
 
 
 def _children(value: Any) -> list[Any]:
@@ -190,28 +207,32 @@ def _children(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else []
 
 
-def _wildcard(values: list[Any]) -> list[Any]:
-    return [child for value in values for child in _children(value)]
-
-
-def _recursive(values: list[Any]) -> list[Any]:
+def _wildcard(values: list[Any], work: _Work) -> list[Any]:
     found: list[Any] = []
     for value in values:
         children = _children(value)
-        if children:
+        work.visit(len(children))
+        found += children
+    return found
+
+
+def _recursive(values: list[Any], work: _Work) -> list[Any]:
+    found: list[Any] = []
+    ahead = values[::-1]
+    while ahead:
+        value = ahead.pop()
+        if children := _children(value):
+            work.visit(len(children))
             found.append(value)
-            found += _recursive(children)
+            ahead += reversed(children)
     return found
 
 
 def _union(branches: list[list[Step]]) -> Step:
-    def union(values: list[Any]) -> list[Any]:
+    def union(values: list[Any], work: _Work) -> list[Any]:
         found: list[Any] = []
         for steps in branches:
-            part = values
-            for step in steps:
-                part = step(part)
-            found += part
+            found += _through(steps, values, work)
         return found
 
     return union
@@ -225,7 +246,7 @@ def _slice(bounds: re.Match[str]) -> Step:
     if derived:
         last = (first or 0) + 1
 
-    def cut(values: list[Any]) -> list[Any]:
+    def cut(values: list[Any], work: _Work) -> list[Any]:
         found: list[Any] = []
         for value in values:
             if value is None:
@@ -241,40 +262,47 @@ def _slice(bounds: re.Match[str]) -> Step:
                 return found
             if not 0 <= start < length or not 0 <= end <= length or start > end or stride <= 0:
                 raise PathError(f"array index out of bounds: index {start}, length {length}")
-            found += value[start:end:stride]
+            part = value[start:end:stride]
+            work.visit(len(part))
+            found += part
         return found
 
     return cut
 
 
-def _items(values: list[Any]) -> list[Any]:
+def _items(values: list[Any], work: _Work) -> list[Any]:
     found: list[Any] = []
     for value in values:
         if not isinstance(value, list):
             raise PathError("not an array or slice and cannot be filtered")
+        work.visit(len(value))
         found += value
     return found
 
 
-def _walk(steps: list[Step], value: Any) -> list[Any]:
-    found = [value]
+def _walk(steps: list[Step], value: Any, work: _Work) -> list[Any]:
+    return _through(steps, [value], work)
+
+
+def _through(steps: list[Step], values: list[Any], work: _Work) -> list[Any]:
     for step in steps:
-        found = step(found)
-    return found
+        work.visit(len(values))
+        values = step(values, work)
+    return values
 
 
 def _exists(steps: list[Step]) -> Step:
-    def exists(values: list[Any]) -> list[Any]:
-        return [item for item in _items(values) if _walk(steps, item)]
+    def exists(values: list[Any], work: _Work) -> list[Any]:
+        return [item for item in _items(values, work) if _walk(steps, item, work)]
 
     return exists
 
 
 def _compared(left: list[Step], right: list[Step], compare: Callable[[Any, Any], bool]) -> Step:
-    def compared(values: list[Any]) -> list[Any]:
+    def compared(values: list[Any], work: _Work) -> list[Any]:
         found = []
-        for item in _items(values):
-            one, other = _walk(left, item), _walk(right, item)
+        for item in _items(values, work):
+            one, other = _walk(left, item, work), _walk(right, item, work)
             if not one or not other:
                 continue
             if len(one) > 1 or len(other) > 1:
