@@ -87,6 +87,29 @@ def test_aggregated_roles_have_the_rules_of_selected_roles(cluster: Cluster) -> 
     cluster.wait("clusterrole/admin", lambda held: rules[0] not in held["rules"])
 
 
+def test_thousands_of_rules_are_aggregated_in_linear_time(cluster: Cluster) -> None:
+    group = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+    def seconds(count: int) -> float:
+        """CPU time until a role has the rules of another one, which many of its selectors match."""
+        label = {f"example.com/of-{count}": "true"}
+        rules = [
+            {"apiGroups": ["a"], "resources": [f"r{number}"], "verbs": ["get"]} for number in range(count)
+        ]
+        cluster.request(
+            "POST", group, {"metadata": {"name": f"rules-{count}", "labels": label}, "rules": rules}
+        )
+        aggregated = {"clusterRoleSelectors": [{"matchLabels": label}] * 100}
+        started = time.process_time()
+        role = {"metadata": {"name": f"all-{count}"}, "aggregationRule": aggregated}
+        cluster.request("POST", group, role)
+        cluster.wait(f"clusterrole/all-{count}", lambda held: held.get("rules") == rules)
+        return time.process_time() - started
+
+    small = max(seconds(500), 0.02)
+    assert seconds(4_000) < 24 * small
+
+
 def test_quota_status_counts_usage(cluster: Cluster) -> None:
     hard = {"pods": "2", "requests.cpu": "1", "count/configmaps": "10"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import orjson
+
 from kubist.control.loop import Loop, entry_of
 from kubist.meta.object import Object
 from kubist.meta.selectors import label_selector
 from kubist.storage.cache import Change, Entry
 
 GROUP = "rbac.authorization.k8s.io"
+PER_TURN = 20
+"""Selectors that are matched with all roles in one turn of the event loop."""
 
 
 class ClusterRoleAggregation(Loop):
@@ -31,15 +37,7 @@ class ClusterRoleAggregation(Loop):
         role = self.client.get("clusterroles", key, group=GROUP)
         if role is None or not role.get("aggregationRule"):
             return
-        rules: list[Object] = []
-        for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
-            matches = label_selector(selector).matches
-            words = [word.encode() for word in selector.get("matchLabels") or ()]
-            for entry in list(self.client.collection("clusterroles", group=GROUP).entries.values()):
-                if not all(word in entry.tail for word in words):
-                    continue  # most roles are not parsed
-                if entry.name != key and matches(entry.labels):
-                    rules += [rule for rule in entry.object().get("rules") or () if rule not in rules]
+        rules = await self._selected(key, role["aggregationRule"].get("clusterRoleSelectors") or [])
         if rules == (role.get("rules") or []):
             return
 
@@ -48,6 +46,25 @@ class ClusterRoleAggregation(Loop):
             return held
 
         await self.client.update("clusterroles", key, "", edit, group=GROUP)
+
+    async def _selected(self, key: str, selectors: list[Object]) -> list[Object]:
+        """Rules of the roles that the selectors match, each rule once."""
+        rules: dict[bytes, Object] = {}
+        left = {
+            entry.name: entry
+            for entry in self.client.collection("clusterroles", group=GROUP).entries.values()
+            if entry.name != key
+        }
+        distinct = {orjson.dumps(selector, option=orjson.OPT_SORT_KEYS): selector for selector in selectors}
+        for number, selector in enumerate(distinct.values()):
+            if number % PER_TURN == PER_TURN - 1:
+                await asyncio.sleep(0)
+            matches = label_selector(selector).matches
+            for entry in [entry for entry in left.values() if matches(entry.labels)]:
+                del left[entry.name]
+                for rule in entry.object().get("rules") or ():
+                    rules.setdefault(orjson.dumps(rule, option=orjson.OPT_SORT_KEYS), rule)
+        return list(rules.values())
 
 
 def _matters(old: Entry, new: Entry) -> bool:
