@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from kubist.cel import regex
 from kubist.codec import protobuf
 from kubist.codec.protobuf_wire import varint
 from kubist.http.messages import Request, Response
+from tests.crd.defining import define
 from tests.growth.measuring import APPLY, JSON, MERGE, STRATEGIC
 from tests.live import TOKEN, Live
 
@@ -117,5 +119,29 @@ def test_many_policy_expressions_do_not_block_the_event_loop(long_live: Live) ->
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": JSON}
     assert len(body) < 32 << 10
+    status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
+    assert (status, turn < LONGEST) == (201, True), turn
+
+
+def test_costly_patterns_do_not_block_the_event_loop(long_live: Live) -> None:
+    """RE2 needs some ten milliseconds for each of these patterns: when the CRD is validated, and when an object is."""
+    properties = {f"a{i}": {"type": "string", "pattern": rf"^\p{{L}}{{1,60}}{i}$"} for i in range(20)}
+    names = {"plural": "patterns", "kind": "Pattern"}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "long.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "patterns.long.example.com"}, "spec": spec}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": JSON}
+    body = json.dumps(definition).encode()
+    status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
+    assert (status, turn < LONGEST) == (201, True), turn
+
+    regex._compiled.clear()
+    define(long_live.client, definition)
+    regex._compiled.clear()
+    path = "/apis/long.example.com/v1/namespaces/default/patterns"
+    named = {"apiVersion": "long.example.com/v1", "kind": "Pattern", "metadata": {"name": "x"}}
+    body = json.dumps(named | {f"a{i}": f"a{i}" for i in range(20)}).encode()
     status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
     assert (status, turn < LONGEST) == (201, True), turn

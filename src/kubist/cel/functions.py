@@ -211,7 +211,7 @@ def text_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
 def matches(text: str, pattern: str) -> bool:
     try:
-        return regex.compile(pattern).search(text) is not None
+        return regex.compile_aside(pattern).search(text) is not None
     except regex.RegexError as error:
         raise EvaluationError(str(error)) from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
-from kubist.caching import bounded_cache
+from kubist.caching import ComputedCache
+from kubist.offload import leave_loop
 
 
 class RegexError(ValueError):
@@ -18,14 +18,29 @@ _options = re2.Options()
 _options.log_errors = False
 
 
-@bounded_cache(entries=512, key_length=1024)
-def compile(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options=_options)
     except re2.error as error:
         text = error.args[0] if error.args else ""
         message = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         raise RegexError(f"error parsing regexp: {_in_go(message, pattern)}") from None
+
+
+_compiled: ComputedCache[str, Any] = ComputedCache(_compile, entries=512, key_length=1024)
+compile = _compiled.__getitem__
+"""Compiled pattern. RegexError if it is invalid."""
+
+_SHORT = 200
+"""Longest pattern that is compiled in less than a millisecond, unless it repeats something."""
+
+
+def compile_aside(pattern: str) -> Any:
+    """The same, for code that is started again in the worker if it raises `offload.Lengthy`. RE2 needs up to 80 ms for
+    a pattern such as `\\p{L}{1,1000}`, and an object may need hundreds of them."""
+    if pattern not in _compiled and (len(pattern) > _SHORT or "{" in pattern):
+        leave_loop()
+    return compile(pattern)
 
 
 _GO = {
@@ -47,9 +62,3 @@ def _in_go(message: str, pattern: str) -> str:
         group, end, _ = pattern[pattern.index(where) :].partition(">")
         return f"invalid named capture: `{group}{end}`"
     return f"{_GO.get(what, what)}: `{where}`"
-
-
-def searcher(pattern: str) -> Callable[[str], Any]:
-    """Search function of a pattern, for any position in a text."""
-    found: Callable[[str], Any] = compile(pattern).search
-    return found

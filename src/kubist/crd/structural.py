@@ -180,7 +180,7 @@ def _junctors(props: Props, path: str, *, skip_any_of: bool = False, skip_first:
         errors += _nested(props["not"], f"{path}.not")
     if pattern := props.get("pattern"):
         try:
-            regex.compile(pattern)
+            regex.compile_aside(pattern)
         except regex.RegexError as error:
             why = f"must be a valid regular expression, but isn't: {error}"
             errors.append(fields.invalid(f"{path}.pattern", pattern, why))

@@ -209,7 +209,7 @@ def _string(props: Props, value: str, path: str, result: _Result) -> None:
         result.invalid(path, value, f"{path} in body should be at least {shortest} chars long")
     elif pattern:
         try:
-            matches = regex.compile(pattern).search(value) is not None
+            matches = regex.compile_aside(pattern).search(value) is not None
         except regex.RegexError as error:
             matches, pattern = False, f"{pattern}, but pattern is invalid: {error}"
         if not matches:

@@ -74,6 +74,26 @@ def compile_check(props: Props) -> Check:
     return check
 
 
+def _pattern_check(pattern: str) -> Check:
+    """Compiles the pattern for the first value: that is done during validation, which can leave the event loop."""
+    search: Callable[[str], Any] | None = None
+
+    def check(value: str) -> bool:
+        nonlocal search
+        if search is None:
+            try:
+                search = regex.compile_aside(pattern).search
+            except regex.RegexError:
+                search = _nowhere
+        return search(value) is not None
+
+    return check
+
+
+def _nowhere(_value: str) -> None:
+    """Search with an invalid pattern."""
+
+
 def _string_checks(props: Props, format_: str) -> list[Check]:
     checks: list[Check] = []
     if (longest := props.get("maxLength")) is not None:
@@ -81,12 +101,7 @@ def _string_checks(props: Props, format_: str) -> list[Check]:
     if (shortest := props.get("minLength")) is not None:
         checks.append(lambda value: len(value) >= shortest)
     if pattern := props.get("pattern"):
-        try:
-            search = regex.searcher(pattern)
-        except regex.RegexError:
-            checks.append(lambda _value: False)
-        else:
-            checks.append(lambda value: search(value) is not None)
+        checks.append(_pattern_check(pattern))
     predicate = FORMATS.get(format_.replace("-", "")) if format_ else None
     if predicate is not None:
         checks.append(predicate)
