@@ -78,3 +78,20 @@ def test_copy_operations_are_limited_in_bytes() -> None:
 def test_unknown_members_are_reported_with_their_index() -> None:
     patch = [{"op": "test", "path": "/a"}, {"op": "test", "path": "/a", "comment": "why"}]
     assert jsonpatch.unknown_members(patch) == ['json patch unknown field "[1].comment"']
+
+
+NEST: list[dict[str, Any]] = [
+    {"op": "move", "from": "/a", "path": "/b"},
+    {"op": "add", "path": "/a", "value": {}},
+    {"op": "move", "from": "/b", "path": "/a/b"},
+]
+
+
+@pytest.mark.parametrize(
+    "more", [[], [{"op": "copy", "from": "/a", "path": "/c"}], [{"op": "test", "path": "/a", "value": {}}]]
+)
+def test_patch_that_nests_values_too_deeply_fails(more: list[dict[str, Any]]) -> None:
+    assert jsonpatch.apply({"a": {}}, NEST * 200)["a"]["b"]["b"]
+    for times in (300, 3_000):
+        with pytest.raises(PatchFailed):
+            jsonpatch.apply({"a": {}}, NEST * times + more)

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import orjson
+
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.objectstore import foreign
@@ -169,7 +171,12 @@ class Registry:
             raise status.internal_error(reason(held.value, error)) from None
 
     def _encoded(self, kind: StoredKind, obj: Object) -> bytes:
-        value = kind.encode(obj)
+        try:
+            value = kind.encode(obj)
+        except orjson.JSONEncodeError as error:
+            if "Recursion" not in str(error):
+                raise
+            raise status.bad_request("exceeded max depth") from None
         if len(value) > VALUE_LIMIT:
             raise status.plain_error("etcdserver: request is too large")
         return value

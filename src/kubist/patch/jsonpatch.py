@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.json import json_type
+from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.json import check_depth, json_type
 from kubist.meta.numerals import decimal
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal
@@ -84,8 +85,20 @@ def apply(document: Any, patch: list[Operation], repeats: Repeats | None = None)
             perform(target, operation)
         except MissingPath as missing:
             raise PatchFailed(_MISSING[str(kind)].format(missing.path)) from None
+        except (RecursionError, orjson.JSONEncodeError):  # moves and copies nest values into each other
+            raise PatchFailed("exceeded max depth") from None
+    if any(map(_can_nest, patch)):
+        try:
+            check_depth(target.root)
+        except DecodeError as error:
+            raise PatchFailed(str(error)) from None
     target.repeats.sorted = target.touched
     return target.root
+
+
+def _can_nest(operation: Operation) -> bool:
+    """Whether an operation can make the document deeper."""
+    return operation["op"] in ("move", "copy") or isinstance(operation.get("value"), (dict, list))
 
 
 class MissingPath(PatchFailed):
