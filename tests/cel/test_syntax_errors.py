@@ -89,10 +89,19 @@ def test_marks_below_wide_characters_are_wide() -> None:
     assert caught.value.located("'é'\t+").split("\n")[1:] == [" | 'é' +", " | .\uff0e...^"]
 
 
-def test_errors_of_one_expression_are_limited() -> None:
+@pytest.mark.parametrize("character", ["+", "#", "\\"])
+def test_errors_of_one_expression_are_limited(character: str) -> None:
     with pytest.raises(CompileError) as caught:
-        parse("+" * 5000)
+        parse(character * 50_000)
     assert len(caught.value.others) == 100
+    assert len(caught.value.located(character * 50_000)) < 100_000
+
+
+def test_shown_errors_of_one_expression_are_limited() -> None:
+    others = tuple(CompileError("wrong", at) for at in range(1, 5_000))
+    shown = CompileError("wrong", 0, others).located("a" * 5_000)
+    assert shown.count("ERROR") == 101
+    assert shown.endswith("\n4899 more errors were truncated")
 
 
 @pytest.mark.parametrize(

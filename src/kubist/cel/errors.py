@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+_MOST_ERRORS = 101
+"""Errors of one expression that are shown: as many as the parser reports."""
+_LONGEST_LINE = 16384
+"""Characters of a line up to which errors show it."""
+
 
 class CompileError(Exception):
     """Syntax or type error of an expression. `at` is the offset in the text; `others` are further errors of
@@ -16,7 +21,10 @@ class CompileError(Exception):
     def located(self, expression: str) -> str:
         """All errors in order of position, each with its line and a mark below the position."""
         problems = sorted((self, *self.others), key=lambda problem: problem.at)
-        return "\n".join(problem._marked(expression) for problem in problems)
+        shown = [problem._marked(expression) for problem in problems[:_MOST_ERRORS]]
+        if len(problems) > _MOST_ERRORS:
+            shown.append(f"{len(problems) - _MOST_ERRORS} more errors were truncated")
+        return "\n".join(shown)
 
     def _marked(self, expression: str) -> str:
         before = expression[: self.at]
@@ -25,6 +33,8 @@ class CompileError(Exception):
         text = expression.split("\n")[line].replace("\t", " ")
         if not expression:
             return f"ERROR: <input>:1:0: {self.message}"
+        if len(text) > _LONGEST_LINE:
+            return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}"
         dots = "".join("." if char.isascii() else "\uff0e" for char in text[:column])
         mark = "^" if text[column : column + 1].isascii() else "\uff3e"
         return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}\n | {text}\n | {dots}{mark}"

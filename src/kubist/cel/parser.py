@@ -45,6 +45,9 @@ class _Parser:
     def __init__(self, text: str, bindings: bool) -> None:
         self.text = text
         self.tokens, self.errors = tokenize(text)
+        if len(self.errors) > _MAX_ERRORS:
+            first, *others = self.errors[: _MAX_ERRORS + 1]
+            raise CompileError(first.message, first.at, tuple(others))
         self.bindings = bindings
         self.position = 0
         self.depth = 0
