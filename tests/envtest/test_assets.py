@@ -15,6 +15,7 @@ from kubist.cli import apiserver
 from kubist.cli.envtest import make_assets
 from kubist.envtest import etcd
 from kubist.envtest.assets import release, write_assets
+from tests.archives import unpack
 from tests.cli.processes import kubist
 
 NAMES = ["etcd", "kube-apiserver", "kubectl"]
@@ -115,8 +116,7 @@ def test_executables_work_from_an_archive(assets: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "assets.tar.gz", "w:gz", dereference=True) as archive:
         for name in NAMES:
             archive.add(assets / name, name)
-    with tarfile.open(tmp_path / "assets.tar.gz") as archive:
-        archive.extractall(tmp_path / "other place", filter="data")
+    unpack(tmp_path / "assets.tar.gz", tmp_path / "other place")
     for name in ("etcd", "kube-apiserver"):
         copied = tmp_path / "other place" / name
         result = subprocess.run([copied, "--version"], capture_output=True, text=True, cwd="/", env={})

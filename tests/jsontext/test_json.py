@@ -23,6 +23,8 @@ from kubist.jsontext.errors import DecodeError
         (b"[" * 10_001, "invalid character '[' exceeded max depth"),
         (b'[1,"a",{},[], -2e3 ,x]', "invalid character 'x' looking for beginning of value"),
         (b'{"a":1,"b":{} ,"c":01}', "invalid character '1' after object key:value pair"),
+        (b"[" + b"1," * 2500 + b"x]", "invalid character 'x' looking for beginning of value"),
+        (b"{" + b'"a":1,' * 2500 + b'"b"}', "invalid character '}' after object key"),
         (b"[1 2]", "invalid character '2' after array element"),
         (b'{"a" 1}', "invalid character '1' after object key"),
         (b'{"a":1 "b"}', "invalid character '\"' after object key:value pair"),

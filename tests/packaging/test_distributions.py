@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email
-import tarfile
 import zipfile
 from email.message import Message
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubist.version import __version__
+from tests.archives import unpack
 from tests.cli.processes import ROOT
 from tests.packaging.installed import build, check_serving, run
 
@@ -41,8 +41,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_wheel_from_the_sdist_is_the_same(wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(sdist, tmp_path)
     unpacked = tmp_path / f"kubist-{__version__}"
     assert (unpacked / "CHANGELOG.md").exists() and (unpacked / "tests/packaging").is_dir()
     build(unpacked, tmp_path / "again", "wheel")
