@@ -79,6 +79,17 @@ def test_interrupted_compression_is_repeated_at_start(tmp_path: Path) -> None:
     assert content(backup) == b"line\n"
 
 
+def test_name_reserved_for_a_rotation_is_not_compressed(tmp_path: Path) -> None:
+    """A compression that found the empty file under this name would delete the log that is moved there."""
+    (tmp_path / "audit-2026-11-16T08-00-00.000.log").write_bytes(b"line\n")
+    reserved = tmp_path / "audit-2026-11-16T09-00-00.000.log"
+    reserved.touch()
+    file = AuditFile(tmp_path / "audit.log", compress=True)
+    wait_for(lambda: backups(tmp_path, ".log") == [reserved])
+    file.close()
+    assert [path.name for path in backups(tmp_path, ".gz")] == ["audit-2026-11-16T08-00-00.000.log.gz"]
+
+
 def test_limits_count_a_compressed_backup_once(tmp_path: Path) -> None:
     names = ["audit-2020-01-01T00-00-00.000.log", "audit-2021-01-01T00-00-00.000.log"]
     for name in names:

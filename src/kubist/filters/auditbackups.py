@@ -122,7 +122,8 @@ class Compressor:
         with path.open("rb") as source:
             fcntl.flock(source, fcntl.LOCK_EX)  # Waits for writers that opened the file before its rotation.
             found = os.fstat(source.fileno())
-            if not found.st_nlink:
+            # An empty file may only reserve a name: by now the name may belong to a log, which must not be deleted.
+            if not found.st_nlink or not found.st_size:
                 return
             mode = stat.S_IMODE(found.st_mode)
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
