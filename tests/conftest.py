@@ -25,6 +25,14 @@ hypothesis.settings.load_profile("kubist")
 for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTHON"):
     os.environ.pop(name, None)
 
+# Settings of the user for the output and the clusters of other programs, which change what the tests compare.
+for name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "KUBECONFIG"):
+    os.environ.pop(name, None)
+
+# Client libraries of Python use the user's proxy even for this machine.
+for name in ("NO_PROXY", "no_proxy"):
+    os.environ[name] = ",".join(filter(None, (os.environ.get(name), "localhost,127.0.0.1,::1")))
+
 # A shell ignores SIGINT in its background jobs, and so would all processes that tests start there and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
