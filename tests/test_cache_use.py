@@ -19,12 +19,8 @@ FIXED = {
     "resources/routes.py:_served",
     "schema/catalog.py:_scalar",
     "schema/catalog.py:by_name",
-    # The keys are served resources and their schemas, compared by identity, and fields that strategies name.
-    "patch/apply/created.py:creator",
-    "patch/apply/empty.py:empty",
+    # The keys are fields that strategies name.
     "patch/apply/sets.py:dotted",
-    "patch/apply/typed.py:type_of",
-    "verbs/body.py:expected",
 }
 """Functions with parameters that may use functools.cache or lru_cache."""
 
@@ -84,6 +80,8 @@ KEPT = {
     "clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.
     "filters/rbac.py:decide",
+    # A bounded cache of the type.
+    "patch/apply/ownership.py:_as_the_schema_splits",
     # They live as long as one request, connection or build of a label index.
     "admission/admission_request.py:_view",
     "filters/audit.py:_sent",
@@ -142,6 +140,20 @@ def test_functools_caches_have_fixed_keys() -> None:
         if any(map(_is_unbounded, function.decorator_list)) and _takes_arguments(function)
     }
     assert found == FIXED, "use kubist.caching.bounded_cache, or give the reason here"
+
+
+def test_caches_do_not_keep_replaced_schemas() -> None:
+    """What is derived from a schema is kept in it (`kubist.schema.node.kept`). A cache with the schema as its key would
+    keep every version of a CRD."""
+    found = {
+        name
+        for name, function in functions()
+        if any("cache" in ast.unparse(decorator) for decorator in function.decorator_list)
+        for argument in function.args.posonlyargs + function.args.args
+        if argument.annotation is not None
+        and ast.unparse(argument.annotation) in ("Schema", "Resource", "Type", "MapType", "ListType")
+    }
+    assert found == set()
 
 
 def test_functools_caches_are_used_only_as_decorators() -> None:

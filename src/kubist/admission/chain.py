@@ -16,7 +16,6 @@ from kubist.caching import BoundedCache
 from kubist.meta.object import Object
 from kubist.offload import LONG
 from kubist.resources.context import Context
-from kubist.resources.resource import Resource
 from kubist.storage.collection import Collection
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ class Admission:
         self.durations: dict[tuple[str, str, bool], list[float]] = {}
         """(operation, admit or validate, whether it was rejected) → number of phases for each bucket of PHASE_BUCKETS
         and above, and their seconds in total."""
-        self._routes: BoundedCache[tuple[Resource, str, str], Route] = BoundedCache(
-            entries=4096, key_length=128
+        self._routes: BoundedCache[tuple[str, str, str, str], Route] = BoundedCache(
+            entries=4096, key_length=512
         )
 
     def start(self, registry: Registry) -> None:
@@ -66,10 +65,10 @@ class Admission:
 
     def _route(self, ctx: Context, operation: str) -> Route:
         ctx.operation = operation
-        key = (ctx.resource, ctx.subresource, operation)
+        resource = ctx.resource
+        key = (resource.group, resource.resource, ctx.subresource, operation)
         route = self._routes.get(key)
         if route is None:
-            resource = ctx.resource
             name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
             if ctx.subresource:
                 name = f"{name}/{ctx.subresource}"

@@ -66,6 +66,8 @@ class Resource:
         default_factory=partial(BoundedCache, entries=64, key_length=512)
     )
     """Cache of `verbs.responses`: Accept header and options → representation."""
+    expected: Any = field(init=False, default=None)
+    """Cache of `verbs.body`."""
     api_version: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,10 @@ are immutable and shared between servers. Structs are built on first use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar, cast
+
+T = TypeVar("T")
 
 Type = Literal["struct", "map", "list", "string", "integer", "number", "boolean", "any"]
 """`struct` has named fields, `map` has arbitrary string keys, `any` is arbitrary JSON without a schema."""
@@ -23,6 +26,7 @@ class Schema:
         "_fields",
         "additional",
         "default",
+        "derived",
         "embedded_resource",
         "embeds",
         "enum",
@@ -103,6 +107,8 @@ class Schema:
         """Go name of the type in error messages (`v1.Protocol`), if it does not follow from the schema."""
         self.extras = extras
         """Properties for OpenAPI documents only: unions, group-version-kinds, validation keywords."""
+        self.derived: dict[Any, Any] | None = None
+        """Values of functions with the decorator `kept`, by function."""
 
     def referred(self, **changes: Any) -> Schema:
         """Node of the same type for another referring field."""
@@ -111,6 +117,7 @@ class Schema:
             setattr(node, slot, getattr(self, slot))
         if callable(self._fields):
             node._fields = lambda: self.fields
+        node.derived = None
         for slot, value in changes.items():
             setattr(node, slot, value)
         return node
@@ -167,3 +174,20 @@ class Field:
         """Protobuf field number. 0 if one of the struct's `embeds` has it, or if the field exists in JSON only."""
         self.embedded = embedded
         """Names of the inlined structs that contain the field (`VolumeSource`), as error messages show them."""
+
+
+def kept(function: Callable[[Schema], T]) -> Callable[[Schema], T]:
+    """Decorator that keeps the value for a schema in the schema. So it lives no longer than the schema: every change of
+    a CRD makes new schemas, and a cache outside would keep the old ones."""
+
+    @wraps(function)
+    def value(schema: Schema) -> T:
+        derived = schema.derived
+        if derived is None:
+            derived = schema.derived = {}
+        if function in derived:
+            return cast("T", derived[function])
+        found = derived[function] = function(schema)
+        return found
+
+    return value

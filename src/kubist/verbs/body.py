@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -58,16 +57,18 @@ class Expected:
         self.custom = custom
 
 
-@functools.lru_cache(maxsize=512)
 def expected(resource: Resource) -> Expected:
     """Expected kind of the objects of a resource."""
-    return Expected(
-        resource.group,
-        resource.version,
-        resource.kind,
-        resource.schema,
-        custom=resource if resource.custom else None,
-    )
+    found: Expected | None = resource.expected
+    if found is None:
+        found = resource.expected = Expected(
+            resource.group,
+            resource.version,
+            resource.kind,
+            resource.schema,
+            custom=resource if resource.custom else None,
+        )
+    return found
 
 
 def read(ctx: ResourceRequest, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:

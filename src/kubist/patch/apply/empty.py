@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from kubist.schema.decode import decode
-from kubist.schema.node import Schema
+from kubist.schema.node import Schema, kept
 
 
-@lru_cache(maxsize=512)
+@kept
 def empty(schema: Schema) -> dict[str, Any]:
     """Empty object with its zero values. Callers must not modify it. Only built-in types have zero values."""
     if not schema.name:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import orjson
 
-from kubist.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.patch.apply import managers, sets
 from kubist.patch.apply.conflicts import Conflicts
@@ -92,11 +91,13 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
     return result
 
 
-@bounded_cache(entries=1024, key_length=4096)
 def _as_the_schema_splits(kind: Type, fields: bytes) -> bool:
     """Whether the field set needs no adaptation. Cached, because many objects have the same field sets."""
-    held = orjson.loads(fields)
-    return reconciled(kind, held) is held
+    found = kind.splits.get(fields)
+    if found is None:
+        held = orjson.loads(fields)
+        found = kind.splits[fields] = reconciled(kind, held) is held
+    return found
 
 
 def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable
-from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from kubist.caching import BoundedCache, ComputedCache
 from kubist.patch.apply import paths
 from kubist.patch.apply.paths import Element
-from kubist.schema.node import UNSET, Schema
+from kubist.schema.node import UNSET, Schema, kept
 
 SPELLINGS = 1024
 """Path elements of items that one list type caches."""
@@ -29,7 +28,7 @@ class BadValue(Exception):
 class Type:
     """Forms that a value may have: scalar, list or map. Most types allow one form."""
 
-    __slots__ = ("list", "map", "scalar", "whole")
+    __slots__ = ("_splits", "list", "map", "scalar", "whole")
 
     def __init__(self, scalar: str = "", list: ListType | None = None, map: MapType | None = None) -> None:
         self.scalar = scalar
@@ -38,6 +37,15 @@ class Type:
         self.map = map
         self.whole: Callable[[Any], dict[str, Any]] | None = None
         """Field set function of the type, see `whole.py`."""
+        self._splits: BoundedCache[bytes, bool] | None = None
+
+    @property
+    def splits(self) -> BoundedCache[bytes, bool]:
+        """Cache of `ownership.py`: field sets as JSON → whether they are as the type splits values. It is part of the
+        type, so that it does not keep the types of replaced CRDs."""
+        if self._splits is None:
+            self._splits = BoundedCache(entries=128, key_length=4096)
+        return self._splits
 
     @property
     def atomic(self) -> bool:
@@ -216,7 +224,7 @@ FREE = Type("untyped", ListType(OPAQUE, atomic=True))
 FREE.map = MapType(FREE, atomic=False)
 
 
-@lru_cache(maxsize=512)
+@kept
 def type_of(schema: Schema) -> Type:
     """Type of a kind."""
     return _Maker(preserve=False, made={}).make(schema)
