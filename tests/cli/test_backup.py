@@ -171,8 +171,8 @@ def test_replaced_store_and_keys_are_kept_each_time(home: Path, store: Path) -> 
     assert asyncio.run(names(second)) == ["a", "b"]
 
 
-def test_leftover_write_ahead_log_does_not_affect_the_restored_store(home: Path, store: Path) -> None:
-    back_up(home, store)
+def leave_log(store: Path) -> None:
+    """Leaves the store as a killed server does: the object c is only in the write-ahead log."""
 
     async def crash() -> dict[str, bytes]:
         from kubist.storage.sqlite import SqliteStore
@@ -186,9 +186,32 @@ def test_leftover_write_ahead_log_does_not_affect_the_restored_store(home: Path,
 
     for name, left in asyncio.run(crash()).items():
         (store / name).write_bytes(left)
+
+
+def test_leftover_write_ahead_log_does_not_affect_the_restored_store(home: Path, store: Path) -> None:
+    back_up(home, store)
+    leave_log(store)
     assert restore(home, store, "--force").returncode == 0
     assert asyncio.run(names(store)) == ["a", "b"]
     assert asyncio.run(names(kept(store)[0])) == ["a", "b", "c"]
+
+
+def test_failed_restore_loses_nothing_of_a_leftover_write_ahead_log(
+    home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back_up(home, store)
+    leave_log(store)
+    (store / "pki" / "ca.key").write_text("newer key")
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    one_line(restore(home, store, "--force"), "Input/output error")
+    monkeypatch.undo()
+    assert asyncio.run(names(store)) == ["a", "b", "c"]
+    assert (store / "pki" / "ca.key").read_text() == "newer key"
+    assert not list(store.glob("**/.*.*"))
 
 
 def test_damaged_store_is_replaced_and_kept(home: Path, store: Path) -> None:

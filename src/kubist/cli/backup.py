@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from kubist import files
@@ -192,9 +192,11 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
                     for table in (TABLE, snapshot_file.TABLE, DIGEST_TABLE):
                         copy.execute(f"DROP TABLE IF EXISTS {table}")
                     copy.commit()
-                kept = _keep(directory, path, replaced)
-                for name, content in keys.items():
-                    files.write(pki / name, content)
+                with ExitStack() as drafts:  # so that a full disk is noticed before anything changes
+                    for name, content in keys.items():
+                        draft = drafts.enter_context(files.draft(pki / name, durable=True))
+                        draft.write_bytes(content)
+                    kept = _keep(directory, path, replaced)
         finally:
             os.close(lock)
     lines = [
@@ -222,9 +224,12 @@ def _describe(path: Path) -> str:
 
 def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:
     """Keeps the old store and keys in a new directory. Returns its path, or None if there is nothing to keep.
-    The old database stays in place, without side files that SQLite would apply to the new database."""
+    The old database stays in place, without side files that SQLite would apply to the new database. It is complete
+    without them, so that nothing is lost if the restore fails later."""
     if not path.exists() and not keys:
         return None
+    if path.exists():
+        _merge_side_files(path)
     kept = _new_directory(directory, "before-restore-" + time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime()))
     if path.exists():
         _copy(path, kept / path.name)
@@ -237,6 +242,15 @@ def _keep(directory: Path, path: Path, keys: list[Path]) -> Path | None:
         files.make_directory(kept / KEYS)
         _copy(key, kept / KEYS / key.name)
     return kept
+
+
+def _merge_side_files(path: Path) -> None:
+    """Writes the changes in the side files of a killed server to the database. A damaged database stays as it is."""
+    with suppress(OpenFailed, sqlite3.Error):
+        with open_database(path):
+            pass  # SQLite would delete the side files of a file that is no database.
+        with closing(sqlite3.connect(path)) as store:
+            store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _new_directory(parent: Path, name: str) -> Path:
