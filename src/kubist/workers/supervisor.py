@@ -39,6 +39,9 @@ KILL_AFTER = STOP_GRACE + 5.0
 STEADY_SECONDS = 5.0
 """A child that ran at least this long is restarted at once; otherwise after a pause that doubles."""
 PAUSES = (0.1, 5.0)
+LONGEST_PLACE, SHORT_PLACE = 78, "/tmp"
+"""The path of a Unix socket has at most 103 bytes on macOS and 107 on Linux. If the user's directory for temporary
+files is longer than this, the sockets of the workers are elsewhere."""
 
 
 def supervise(config: Config, announce: Callable[[int], None]) -> int:
@@ -75,7 +78,11 @@ class Supervisor:
         self._sockets = [self._signals, self._signalled]
         """Sockets that `close` closes."""
         self._install_signal_handlers()
-        self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")  # a signal does not leave it behind
+        place = tempfile.gettempdir()
+        if len(os.fsencode(place)) > LONGEST_PLACE:
+            place = SHORT_PLACE
+        # A signal does not leave it behind.
+        self._temporary = tempfile.TemporaryDirectory(prefix="kubist-", dir=place)
         self._directory = Path(self._temporary.name)
         self._make(config)
 
