@@ -26,7 +26,10 @@ for name in ("PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS", "PYTH
     os.environ.pop(name, None)
 
 # Settings of the user for the output and the clusters of other programs, which change what the tests compare.
-for name in ("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "KUBECONFIG"):
+for name in (
+    *("FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "TERM", "COLUMNS", "LINES"),
+    *("KUBECONFIG", "PYTHONWARNINGS"),
+):
     os.environ.pop(name, None)
 
 # Client libraries of Python use the user's proxy even for this machine.

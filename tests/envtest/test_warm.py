@@ -230,7 +230,8 @@ def test_new_helper_replaces_the_old_one(short_path: Path) -> None:
 
 def test_directory_that_others_can_use_is_rejected(short_path: Path) -> None:
     make_assets(short_path)
-    (short_path / "warm").mkdir(mode=0o755)
+    (short_path / "warm").mkdir()
+    (short_path / "warm").chmod(0o755)
     result = kubist("envtest", "--warm", str(short_path), home=short_path)
     assert (result.returncode, result.stdout) == (1, "")
     assert "must be a directory that only its owner can use (mode 0700)" in result.stderr

@@ -18,7 +18,7 @@ class Owner:
 
     def __init__(self, directory: Path, *, history: float = 300.0) -> None:
         self.shared = SharedRevision()
-        self.path = str(directory / "store.sock")
+        self.path = f"/tmp/kubist-{os.urandom(8).hex()}.sock"  # A path below `directory` may be too long.
         self._database = str(directory / "kubist.db")
         self._history = history
 
@@ -35,6 +35,8 @@ class Owner:
     async def stop(self) -> None:
         await self.server.stop()
         await self.store.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def user(self) -> RemoteStore:
         return RemoteStore(self.path, self.shared)
