@@ -169,6 +169,19 @@ def test_damaged_cluster_does_not_reach_the_others(tmp_path: Path, caplog: pytes
             host.clusters.create("fine", storage="disk")
 
 
+def test_cluster_is_not_deleted_when_the_disk_fails_to_show_its_record(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "clusters" / "kept"
+    directory.mkdir(parents=True)
+    (directory / "kubist.db").write_bytes(b"")
+    (directory / "cluster.json").symlink_to("cluster.json")  # the system answers with an error (ELOOP)
+    with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
+        assert list(host.clusters) == []
+    assert f"the cluster in {directory} is left out" in caplog.text
+    assert (directory / "kubist.db").exists()
+
+
 def test_clusters_are_created_and_deleted_concurrently(host: Cluster) -> None:
     errors: list[Any] = []
 

@@ -84,10 +84,10 @@ class Clusters:
         files.make_directory(directory)
         found = []
         for path in sorted(directory.iterdir()):
-            if path.name.startswith(HIDDEN) or not (path / RECORD).is_file():
-                shutil.rmtree(path, ignore_errors=True)
-                continue
             try:
+                if path.name.startswith(HIDDEN) or not _has_record(path):
+                    shutil.rmtree(path, ignore_errors=True)
+                    continue
                 held = Record.from_json(json.loads((path / RECORD).read_bytes()))
                 record = self._with_issuer(replace(held, name=path.name))
                 if record != held:
@@ -275,6 +275,15 @@ def _complete(directory: Path, record: Record) -> None:
     for path in (directory / DATABASE, *(directory / "pki").iterdir(), directory / "pki"):
         files.sync(path)
     _write_record(directory, record)
+
+
+def _has_record(directory: Path) -> bool:
+    """Whether a cluster was created completely. An error of the disk is not an answer: the cluster would be deleted."""
+    try:
+        (directory / RECORD).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _write_record(directory: Path, record: Record) -> None:
