@@ -41,7 +41,7 @@ def processes(directory: Path) -> set[int]:
 @pytest.fixture(scope="module")
 def warm_assets() -> Iterator[Path]:
     """Assets with a running helper. Their path is short, as the path of a socket must be."""
-    directory = Path(tempfile.mkdtemp(prefix="warm-"))
+    directory = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
     result = kubist("envtest", "--warm", str(directory), home=directory)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == f"export KUBEBUILDER_ASSETS={directory}\n"
@@ -185,7 +185,7 @@ def test_client_without_a_helper_starts_the_server_itself(tmp_path: Path) -> Non
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    directory = Path(tempfile.mkdtemp(prefix="warm-"))
+    directory = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
 
