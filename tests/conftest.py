@@ -39,6 +39,9 @@ for name in ("NO_PROXY", "no_proxy"):
 # A shell ignores SIGINT in its background jobs, and so would all processes that tests start there and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# `nohup` does so with SIGHUP.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # These make a process a worker of this test run, also in the eyes of slipcover, which needs them at its end.
 _OF_WORKER = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PYTEST_XDIST_")}

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+
+from tests.cli.test_store import value, write
 
 
 @pytest.fixture
@@ -18,3 +21,14 @@ def temporary(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.mkdir()
     monkeypatch.setenv("TMPDIR", str(directory))
     return directory
+
+
+@pytest.fixture
+def store(home: Path) -> Path:
+    """Data directory with keys and a store of two objects."""
+    data = home / "data"
+    (data / "pki").mkdir(parents=True)
+    (data / "pki" / "ca.crt").write_text("certificate")
+    (data / "pki" / "ca.key").write_text("key")
+    asyncio.run(write(data, a=value("a"), b=value("b")))
+    return data

@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import ssl
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 from kubist.cli import backup as backups
-from kubist.storage.content_digest import write_digest
+from tests.cli.backups import back_up, content, one_line, restore
 from tests.cli.processes import kubist, port_of, running
 from tests.cli.test_store import names, value, write
 
@@ -34,45 +33,12 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     os.umask(before)
 
 
-@pytest.fixture
-def store(home: Path) -> Path:
-    """Data directory with keys and a store of two objects."""
-    data = home / "data"
-    (data / "pki").mkdir(parents=True)
-    (data / "pki" / "ca.crt").write_text("certificate")
-    (data / "pki" / "ca.key").write_text("key")
-    asyncio.run(write(data, a=value("a"), b=value("b")))
-    return data
-
-
-def back_up(home: Path, data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return kubist("backup", f"--data-dir={data}", f"--file={home / 'backup'}", *arguments, home=home)
-
-
-def restore(home: Path, data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return kubist("restore", f"--data-dir={data}", f"--file={home / 'backup'}", *arguments, home=home)
-
-
 def kept(data: Path) -> list[Path]:
     return sorted(data.glob("before-restore-*"))
 
 
-def content(directory: Path) -> dict[str, bytes]:
-    """All files except those that SQLite creates when a store is read."""
-    found = (path for path in directory.rglob("*") if path.is_file() and "kubist.db-" not in path.name)
-    return {str(path): path.read_bytes() for path in found}
-
-
 def modes(*paths: Path) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in paths}
-
-
-def one_line(result: subprocess.CompletedProcess[str], *words: str, code: int = 1) -> None:
-    assert result.returncode == code, result
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("kubist: "), result.stderr
-    for word in words:
-        assert word in lines[0]
 
 
 def call(data: Path, method: str, path: str, token: str = "", body: Any = None) -> Any:
@@ -226,77 +192,6 @@ def test_damaged_store_is_replaced_and_kept(home: Path, store: Path) -> None:
     assert (before / "kubist.db-wal").read_bytes() == b"log"
 
 
-def spoil_pages(path: Path) -> None:
-    damaged = bytearray(path.read_bytes())
-    damaged[4096 * 2 :] = b"\xff" * (len(damaged) - 4096 * 2)
-    path.write_bytes(damaged)
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def overwrite(path: Path) -> None:
-    path.write_bytes(b"no database at all" * 500)
-
-
-@pytest.mark.parametrize("spoil", [spoil_pages, truncate, empty, overwrite])
-def test_unusable_backup_changes_nothing(home: Path, store: Path, spoil: Any) -> None:
-    back_up(home, store)
-    spoil(home / "backup")
-    before = content(store)
-    refused = restore(home, store, "--force")
-    one_line(refused, str(home / "backup"), code=4)
-    assert "***" not in refused.stderr, "the heading of SQLite's list of problems is no problem"
-    assert content(store) == before
-
-
-@pytest.mark.parametrize("spoil", [spoil_pages, truncate, overwrite])
-def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
-    home: Path, store: Path, spoil: Any
-) -> None:
-    shutil.rmtree(store / "pki")
-    spoil(store / "kubist.db")
-    command = f"kubist restore --data-dir {store} --file BACKUP"
-    # For a file that is not a database, the doctor has nothing to add.
-    more = (f"kubist doctor --data-dir {store}",) if spoil is not overwrite else ()
-    doctor = kubist("doctor", f"--data-dir={store}", home=home)
-    assert doctor.returncode == 4
-    said = doctor.stdout + doctor.stderr
-    assert f"{store}/kubist.db" in said and "damaged" in said and command in said
-    one_line(
-        kubist("serve", f"--data-dir={store}", "--secure-port=0", home=home),
-        f"{store}/kubist.db",
-        "damaged",
-        *more,
-        command,
-        code=4,
-    )
-    one_line(back_up(home, store), f"{store}/kubist.db", "damaged", *more, code=4)
-    assert not (home / "backup").exists()
-
-
-@pytest.mark.parametrize("part", [b'"uid":', b"certificate"])
-def test_changed_value_in_a_backup_is_found(home: Path, store: Path, part: bytes) -> None:
-    """SQLite's own check does not see it."""
-    back_up(home, store)
-    content = (home / "backup").read_bytes()
-    at = content.index(part)
-    (home / "backup").write_bytes(content[:at] + b"\0" + content[at + 1 :])
-    one_line(
-        restore(home, home / "new"), "backup is damaged: its content does not match its checksum", code=4
-    )
-    assert not (home / "new").exists()
-    one_line(
-        kubist("serve", "--in-memory", "--secure-port=0", "--snapshot", str(home / "backup"), home=home),
-        "its content does not match its checksum",
-    )
-
-
 def test_backup_that_was_copied_into_place_is_a_store(home: Path, store: Path) -> None:
     """Its checksum does not count any more when a server has written to it."""
     back_up(home, store)
@@ -305,20 +200,6 @@ def test_backup_that_was_copied_into_place_is_a_store(home: Path, store: Path) -
     asyncio.run(write(home / "new", c=value("c")))
     assert kubist("doctor", "--data-dir=new", home=home).returncode == 0
     assert back_up(home, home / "new").returncode == 0
-
-
-def test_store_of_a_newer_version_is_not_called_damaged(home: Path, store: Path) -> None:
-    back_up(home, store)
-    with contextlib.closing(sqlite3.connect(store / "kubist.db")) as database:
-        database.execute("PRAGMA user_version = 9")
-    one_line(restore(home, store), "would be replaced (it cannot be read)", "--force")
-
-
-def test_message_for_a_missing_store_names_its_flag(home: Path) -> None:
-    doctor = kubist("doctor", "--data-dir=none", home=home)
-    one_line(doctor, "none/kubist.db does not exist: check --data-dir")
-    assert "--file" not in doctor.stderr
-    one_line(restore(home, home / "new"), "backup does not exist: check --file")
 
 
 def test_plain_copy_of_a_store_can_be_restored(home: Path, store: Path) -> None:
@@ -371,32 +252,6 @@ def test_failure_while_restoring_keeps_the_store(
     assert not list(store.glob(".kubist.db.*"))
 
 
-def test_message_for_a_full_disk_names_the_file_that_is_written(
-    home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    back_up(home, store)
-
-    def fill(_: sqlite3.Connection, target: sqlite3.Connection) -> None:
-        target.execute("PRAGMA max_page_count = 1")
-        target.execute("CREATE TABLE filled (x)")
-
-    monkeypatch.setattr(backups, "_copy_database", fill)
-    full = "cannot be written: No space left on device: free some space, then try again"
-    one_line(back_up(home, store), f"{home / 'backup'} {full}")
-    one_line(restore(home, store, "--force"), f"{store / 'kubist.db'} {full}")
-    assert asyncio.run(names(store)) == ["a", "b"]
-
-
-def test_backup_with_a_path_among_its_files_is_rejected(home: Path, store: Path) -> None:
-    back_up(home, store)
-    with sqlite3.connect(home / "backup") as database:
-        database.execute("UPDATE backup_files SET name = '../evil' WHERE name = 'ca.key'")
-        write_digest(database)
-    database.close()
-    one_line(restore(home, home / "new"), "'../evil'")
-    assert not (home / "new").exists()
-
-
 def test_backup_completes_while_a_server_writes(home: Path, store: Path) -> None:
     async def scenario() -> tuple[int, int]:
         from kubist.storage.sqlite import SqliteStore
@@ -418,17 +273,3 @@ def test_backup_completes_while_a_server_writes(home: Path, store: Path) -> None
     assert 0 < written < 5000
     assert restore(home, home / "new").returncode == 0
     assert set(asyncio.run(names(home / "new"))) >= {"a", "b", *(f"n{number}" for number in range(300))}
-
-
-@pytest.mark.parametrize("name", ["ca.crt", "admin.key", "service-account.key"])
-def test_message_for_a_damaged_key_names_the_file_and_the_next_command(home: Path, name: str) -> None:
-    data = home / "data"
-    with running(home, "serve", f"--data-dir={data}", "--secure-port=0") as server:
-        server.wait_for(READY)
-        server.stop()
-    (data / "pki" / name).write_bytes(b"")
-    one_line(
-        kubist("serve", f"--data-dir={data}", "--secure-port=0", home=home),
-        f"{data}/pki/{name} is damaged",
-        f"kubist restore --data-dir {data} --file BACKUP",
-    )

@@ -130,5 +130,5 @@ def test_very_long_path_is_read_in_linear_time() -> None:
         JsonPath(".a" * count)
         return time.process_time() - started
 
-    small, large = min(seconds(10_000) for _ in range(3)), min(seconds(80_000) for _ in range(3))
-    assert large < 32 * small
+    pairs = [(seconds(10_000), seconds(80_000)) for _ in range(5)]
+    assert min(large / small for small, large in pairs) < 32, pairs  # 8; 64 if quadratic

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kubist.http.frames import Kind
-from tests.http.attacks import ATTACKS, Victim, made_up_methods, victim
+from tests.http.attacks import ATTACKS, made_up_methods
+from tests.http.victim import Victim, victim
 from tests.live import TOKEN, Client, Pki
 
 MEMORY = 64 * 1024 * 1024

@@ -40,6 +40,12 @@ class CompileError(Exception):
         return f"ERROR: <input>:{line + 1}:{column + 1}: {self.message}\n | {text}\n | {dots}{mark}"
 
 
+def combined(errors: list[CompileError]) -> CompileError:
+    """The first of several errors, with the others."""
+    first, *others = errors
+    return CompileError(first.message, first.at, tuple(others))
+
+
 class EvaluationError(Exception):
     """The evaluation failed for these variables."""
 

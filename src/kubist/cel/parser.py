@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from kubist.cel import macros
 from kubist.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
-from kubist.cel.errors import CompileError
+from kubist.cel.errors import CompileError, combined
 from kubist.cel.escaping import KEYWORDS
 from kubist.cel.expected import Mismatch, listed
 from kubist.cel.lexer import Token, tokenize
@@ -18,8 +18,6 @@ RESERVED = KEYWORDS - {"true", "false", "null", "in"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=", "in")
 _MAX_DEPTH = 50
-
-
 _MAX_ERRORS = 100
 _OPERAND = frozenset(("[", "{", "(", ".", "-", "!", "double", "int", "uint", "string", "bytes", "ident"))
 _BINARY = frozenset((*_RELATIONS, "&&", "||", "+", "-", "*", "/", "%", "?"))
@@ -33,8 +31,7 @@ def parse(text: str, *, bindings: bool = False) -> Node:
     with contextlib.suppress(Mismatch):
         parser.expect("end", frozenset())
     if parser.errors:
-        first, *others = parser.errors
-        raise CompileError(first.message, first.at, tuple(others))
+        raise combined(parser.errors)
     return node
 
 
@@ -46,8 +43,7 @@ class _Parser:
         self.text = text
         self.tokens, self.errors = tokenize(text)
         if len(self.errors) > _MAX_ERRORS:
-            first, *others = self.errors[: _MAX_ERRORS + 1]
-            raise CompileError(first.message, first.at, tuple(others))
+            raise combined(self.errors[: _MAX_ERRORS + 1])
         self.bindings = bindings
         self.position = 0
         self.depth = 0
@@ -75,8 +71,7 @@ class _Parser:
         """Records an error. Parsing continues, because a tree with errors is never used."""
         self.errors.append(CompileError(message, at))
         if len(self.errors) > _MAX_ERRORS:
-            first, *others = self.errors
-            raise CompileError(first.message, first.at, tuple(others))
+            raise combined(self.errors)
 
     def wrong(self, what: str) -> None:
         """Reports a syntax error at the current token."""

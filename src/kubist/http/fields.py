@@ -86,7 +86,10 @@ def join_repeated(headers: dict[str, str], repeated: dict[str, list[str]]) -> No
         headers[key] = ("; " if key == "cookie" else ", ").join(values)
 
 
-def check_trailers(received: list[Header]) -> None:
+def check_trailers(received: list[Header], *, end: bool) -> None:
+    """Raises Malformed unless these headers may end a request."""
+    if not end:
+        raise Malformed
     for name, value in received:
         if not _NAME(name) or _LF in value or _CR in value or 0 in value:
             raise Malformed

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from kubist.eager_task import begin
 from kubist.http.bodies import joined
@@ -246,17 +245,16 @@ class Http2(Connection):
             self.outbox.widen(exchange, increment)
         self.rest()
 
-    def settings(self, values: Sequence[tuple[int, int]]) -> None:
+    def settings(self, values: list[tuple[int, int]]) -> None:
         """Applies settings of the client. None comes twice: a change of the window visits all streams."""
+        streams = self._streams.values()
         for key, value in values:
             if key == Setting.INITIAL_WINDOW_SIZE:
                 change = value - self.outbox.initial_window
                 self.outbox.initial_window = value
-                if value > LARGEST_WINDOW or any(
-                    e.window + change > LARGEST_WINDOW for e in self._streams.values()
-                ):
+                if value > LARGEST_WINDOW or any(e.window + change > LARGEST_WINDOW for e in streams):
                     raise ConnectionFault(Error.FLOW_CONTROL_ERROR, "a window too large")
-                for exchange in self._streams.values():
+                for exchange in streams:
                     self.outbox.widen(exchange, change)
             elif key == Setting.MAX_FRAME_SIZE:
                 if not DEFAULT_FRAME_SIZE <= value <= LARGEST_FRAME_SIZE:
@@ -281,9 +279,7 @@ class Http2(Connection):
             raise StreamFault(stream, Error.PROTOCOL_ERROR) from None
         if len(path) > self.host.limits.path_bytes:
             self._inbox.count()
-            self.outbox.headers(stream, 414, [], 0, end=True)
-            if not end:
-                self.outbox.send(reset(stream, Error.NO_ERROR))
+            self.outbox.refuse(stream, 414, received=end)
             return
         expected = int(headers.get("content-length", -1))
         if expected > 0 and end:
@@ -314,11 +310,9 @@ class Http2(Connection):
         if exchange.received:
             raise StreamFault(exchange.id, Error.STREAM_CLOSED)
         try:
-            check_trailers(received)
+            check_trailers(received, end=end)
         except Malformed:
             raise StreamFault(exchange.id, Error.PROTOCOL_ERROR) from None
-        if not end:
-            raise StreamFault(exchange.id, Error.PROTOCOL_ERROR)
         self._body_complete(exchange)
 
     def wait_for_room(self, exchange: Exchange) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubist.http.bodies import WINDOW
 from kubist.http.exchange import Exchange
-from kubist.http.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW, Flag, Kind, frame, frame_head
+from kubist.http.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW, Error, Flag, Kind, frame, frame_head, reset
 from kubist.http.hpack import NO_TABLE, encode
 from kubist.http.messages import Headers
 
@@ -72,6 +72,12 @@ class Outbox:
         block = b"".join((self._opening, _STATUS[status], *fields, self._date_field))
         self._opening = b""
         self._block(stream, block, Flag.END_STREAM if end else 0)
+
+    def refuse(self, stream: int, status: int, *, received: bool) -> None:
+        """Sends a response without a body, and asks for no more of a request that was not received in full."""
+        self.headers(stream, status, [], 0, end=True)
+        if not received:
+            self.send(reset(stream, Error.NO_ERROR))
 
     def continue_(self, stream: int) -> None:
         """Sends 100 Continue: the client may send its body."""
