@@ -72,12 +72,9 @@ def test_certificate_of_an_unknown_authority_reaches_the_application_unverified(
 
 def test_client_must_hold_the_key_of_its_certificate(uses_openssl: bool, pki: Pki) -> None:
     """A stolen certificate is useless without its key, even if the handshake accepts any issuer."""
-    own = pki.authority.issue_client("thief")
-    stolen = next(
-        pair
-        for pair in (pki.authority.issue_client("admin") for _ in range(200))
-        if len(der(pair)) == len(der(own))
-    )
+    issue = pki.authority.issue_client
+    pairs = ((issue("thief"), issue("admin")) for _ in range(200))
+    own, stolen = next((a, b) for a, b in pairs if len(der(a)) == len(der(b)))
     context = pki.client(certificate=own)
     context.maximum_version = ssl.TLSVersion.TLSv1_2  # its certificates are not encrypted
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
