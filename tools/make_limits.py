@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kubist import request
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
 from kubist.cel import PER_CALL_LIMIT
 from kubist.clusters import clusters, fairness
+from kubist.codec import negotiate
 from kubist.crd.rules import cost
-from kubist.filters import flowcontrol
+from kubist.filters import flowcontrol, impersonation
 from kubist.http import pool
 from kubist.http.limits import Limits
 from kubist.jsontext.json import MAX_DEPTH
@@ -59,6 +61,14 @@ def _connections() -> list[Row]:
     return [
         ("body of a request", _size(limits.body_bytes), "413"),
         ("head of a request", f"{_size(limits.header_bytes)}, {limits.header_count:,} headers", "431"),
+        ("path of a request, without its query", _size(limits.path_bytes), "414"),
+        (
+            "parameters of a query",
+            f"{request.PARAMETERS:,}",
+            "the query counts as empty, as in kube-apiserver",
+        ),
+        ("`Accept` header", _size(negotiate.LONGEST), "the rest is not read"),
+        ("`Impersonate-*` headers together", _size(impersonation.LONGEST), "400"),
         ("time for a TLS handshake", f"{limits.handshake_timeout:g} s", "the connection is closed"),
         ("time for the head", f"{limits.header_timeout:g} s", "408, or the connection is closed"),
         ("time for the body", f"{limits.body_timeout:g} s", "408, or the connection is closed"),
