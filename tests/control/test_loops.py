@@ -106,8 +106,8 @@ def test_thousands_of_rules_are_aggregated_in_linear_time(cluster: Cluster) -> N
         cluster.wait(f"clusterrole/all-{count}", lambda held: held.get("rules") == rules)
         return time.process_time() - started
 
-    small = max(seconds(500), 0.02)
-    assert seconds(4_000) < 24 * small
+    small = max(seconds(500), 0.05)
+    assert seconds(4_000) < 64 * small  # minutes if it is quadratic
 
 
 def test_quota_status_counts_usage(cluster: Cluster) -> None:
