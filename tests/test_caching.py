@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
+import orjson
 import pytest
 
 from kubist.caching import BoundedCache, bounded_cache, key_length, skip_validated
@@ -32,6 +34,20 @@ def test_full_cache_is_emptied() -> None:
         cache[str(number)] = number
         assert cache.get(str(number)) == number
         assert len(cache) <= 3
+
+
+def test_short_keys_take_little_memory() -> None:
+    """A result of `orjson.dumps` keeps its buffer of at least 4 KB."""
+    cache: BoundedCache[bytes, bool] = BoundedCache(entries=1000, key_length=100)
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            cache[orjson.dumps({"a": number})] = True
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cache) == 100 and cache[orjson.dumps({"a": 7})]
+    assert taken < 50_000
 
 
 def test_long_keys_are_not_stored() -> None:

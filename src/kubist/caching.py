@@ -57,6 +57,9 @@ class BoundedCache(dict[K, V], Generic[K, V]):
         if key_length(key) <= self.key_length:
             if len(self) >= self.entries:
                 self.clear()
+            if isinstance(key, bytes):
+                # A copy takes only its length. A result of orjson keeps its buffer of at least 4 KB.
+                key = cast("K", bytes(memoryview(key)))
             super().__setitem__(key, value)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
