@@ -11,12 +11,14 @@ import stat
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kubist.runtime import kubeconfig
 from tests.cli.processes import Running, kubist, port_of, running
 from tests.waiting import wait_for
 
@@ -191,6 +193,29 @@ def test_merged_kubeconfig_keeps_existing_entries(home: Path) -> None:
     assert merged["clusters"][1]["cluster"]["server"] == url
     assert merged["users"][0] == mine["users"][0]  # type: ignore[index]
     assert [item["name"] for item in merged["contexts"]] == ["work", "kubist"]
+
+
+def test_merge_waits_for_a_change_by_kubectl(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kubectl creates the lock, reads the kubeconfig, writes it and deletes the lock."""
+    mine, lock = home / ".kube/config", home / ".kube/config.lock"
+    monkeypatch.setenv("KUBECONFIG", str(mine))
+    mine.parent.mkdir()
+    lock.touch()
+    ours = kubeconfig.document("https://127.0.0.1:1", b"", b"", b"")
+    with ThreadPoolExecutor(1) as pool:
+        merging = pool.submit(kubeconfig.merge, ours)
+        time.sleep(0.2)
+        assert not merging.done() and not mine.exists()
+        mine.write_text("{users: [{name: new}]}")
+        lock.unlink()
+        merging.result(60)
+    assert [user["name"] for user in yaml.safe_load(mine.read_text())["users"]] == ["new", "kubist-admin"]
+    assert not lock.exists()
+    lock.touch()
+    monkeypatch.setattr(kubeconfig, "LOCK_WAIT", 0.1)
+    with pytest.raises(ValueError, match="another program is changing"):
+        kubeconfig.merge(ours)
+    assert lock.exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[1, 2]", "clusters: 3", "users: [x]", "\x00"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ from kubist import files
 
 CONTEXT = "kubist"
 PARTS = ("clusters", "users", "contexts")
+LOCK_WAIT = 5.0
+"""Seconds to wait for the lock of a kubeconfig. kubectl holds it for milliseconds."""
 
 
 def document(url: str, ca: bytes, certificate: bytes, key: bytes) -> dict[str, Any]:
@@ -45,6 +50,35 @@ def merge(config: dict[str, Any]) -> Path:
     """Adds or replaces Kubist's cluster, user and context in the user's kubeconfig. Selects the context if
     none is selected."""
     path = Path((os.environ.get("KUBECONFIG") or "").split(os.pathsep)[0] or Path.home() / ".kube/config")
+    with _locked(path):
+        _merge_into(path, config)
+    return path
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds kubectl's lock of a kubeconfig, the file PATH.lock, so that a simultaneous change is not lost."""
+    lock = path.with_name(path.name + ".lock")
+    files.make_directory(path.parent)
+    deadline = time.monotonic() + LOCK_WAIT
+    while True:
+        try:
+            descriptor = files.create(lock)
+            break
+        except FileExistsError:
+            if time.monotonic() >= deadline:
+                raise ValueError(
+                    f"{lock} exists, so another program is changing {path}: delete the lock if none is"
+                ) from None
+            time.sleep(0.05)
+    os.close(descriptor)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _merge_into(path: Path, config: dict[str, Any]) -> None:
     try:
         found = yaml.safe_load(path.read_text()) or {}
     except FileNotFoundError:
@@ -60,7 +94,6 @@ def merge(config: dict[str, Any]) -> Path:
         merged[part] = [item for item in merged.get(part) or [] if item["name"] not in names] + ours
     merged["current-context"] = merged.get("current-context") or CONTEXT
     write(path, merged)
-    return path
 
 
 def _is_named(items: object) -> bool:
