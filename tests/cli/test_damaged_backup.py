@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import shutil
 import sqlite3
 from pathlib import Path
@@ -54,9 +55,9 @@ def test_messages_for_a_damaged_store_name_the_file_and_the_next_command(
 ) -> None:
     shutil.rmtree(store / "pki")
     spoil(store / "kubist.db")
-    command = f"kubist restore --data-dir {store} --file BACKUP"
+    command = f"kubist restore --data-dir {shlex.quote(str(store))} --file BACKUP"
     # For a file that is not a database, the doctor has nothing to add.
-    more = (f"kubist doctor --data-dir {store}",) if spoil is not overwrite else ()
+    more = (f"kubist doctor --data-dir {shlex.quote(str(store))}",) if spoil is not overwrite else ()
     doctor = kubist("doctor", f"--data-dir={store}", home=home)
     assert doctor.returncode == 4
     said = doctor.stdout + doctor.stderr
@@ -140,5 +141,5 @@ def test_message_for_a_damaged_key_names_the_file_and_the_next_command(home: Pat
     one_line(
         kubist("serve", f"--data-dir={data}", "--secure-port=0", home=home),
         f"{data}/pki/{name} is damaged",
-        f"kubist restore --data-dir {data} --file BACKUP",
+        f"kubist restore --data-dir {shlex.quote(str(data))} --file BACKUP",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -127,7 +128,7 @@ def test_signal_during_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_signal_is_passed_on_to_the_command(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    script = f"trap 'echo got it; exit 3' TERM; touch {mark}; while :; do sleep 0.05; done"
+    script = f"trap 'echo got it; exit 3' TERM; touch {shlex.quote(str(mark))}; while :; do sleep 0.05; done"
     with subprocess.Popen(
         [*KUBIST, "exec", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -65,8 +66,8 @@ def has_ended(pid: int) -> bool:
 def test_detached_server_is_shown_and_stopped(home: Path) -> None:
     with detached(home) as started:
         assert (started.returncode, started.stderr) == (0, "")
-        assert f"export KUBECONFIG={home}/data/kubeconfig\n" in started.stdout
-        assert f"kubist stop --data-dir {home}/data" in started.stdout
+        assert f"export KUBECONFIG={shlex.quote(f'{home}/data/kubeconfig')}\n" in started.stdout
+        assert f"kubist stop --data-dir {shlex.quote(f'{home}/data')}" in started.stdout
         found = facts(home, "--data-dir=data")
         assert found["running"] and found["ready"] and found["health"] == "ready"
         assert found["address"] in started.stdout
@@ -132,9 +133,9 @@ def test_servers_in_memory_have_a_temporary_directory(home: Path) -> None:
     done = call(home, "serve", "--detach", "--in-memory", "--secure-port=0")
     assert done.returncode == 0, done.stderr
     assert "in memory: nothing is kept" in done.stdout
-    kubeconfig = Path(done.stdout.partition("export KUBECONFIG=")[2].splitlines()[0])
+    kubeconfig = Path(*shlex.split(done.stdout.partition("export KUBECONFIG=")[2].splitlines()[0]))
     directory = str(kubeconfig.parent)
-    assert f"  --data-dir {directory}" in kubist("status", home=home).stdout
+    assert f"  --data-dir {shlex.quote(directory)}" in kubist("status", home=home).stdout
     found = facts(home, "--data-dir", directory)
     assert found["ready"] and found["inMemory"] and found["storeBytes"] is None
     assert kubist("stop", "--data-dir", directory, home=home).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 import tarfile
@@ -55,7 +56,8 @@ def test_other_users_can_start_but_not_replace_the_executables(tmp_path: Path) -
 
 def test_folder_of_the_user_is_the_default(tmp_path: Path) -> None:
     result = kubist("envtest", home=tmp_path)
-    assert result.stdout == f"export KUBEBUILDER_ASSETS={tmp_path}/.local/share/kubist/envtest\n"
+    folder = shlex.quote(f"{tmp_path}/.local/share/kubist/envtest")
+    assert result.stdout == f"export KUBEBUILDER_ASSETS={folder}\n"
     assert (tmp_path / ".local/share/kubist/envtest/kube-apiserver").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -115,7 +116,8 @@ def newer(path: Path) -> None:
 )
 async def test_foreign_file_is_rejected(path: str, spoil: Callable[[Path], None], reason: str) -> None:
     spoil(Path(path))
-    assert await error_of_opening(path) == f"{path} cannot be opened: {reason.format(Path(path).parent)}"
+    directory = shlex.quote(str(Path(path).parent))
+    assert await error_of_opening(path) == f"{path} cannot be opened: {reason.format(directory)}"
 
 
 async def test_missing_directory_is_rejected(tmp_path: Path) -> None:
