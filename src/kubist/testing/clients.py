@@ -36,6 +36,7 @@ class Clients:
         from kubernetes import client
 
         configuration = client.Configuration(host=self._server.url)
+        configuration.proxy = None  # not the user's HTTPS_PROXY: the server is on this machine
         configuration.ssl_ca_cert = str(self._server.ca)
         configuration.api_key = {"authorization": f"Bearer {self._server.token}"}
         return client.ApiClient(configuration)
@@ -47,7 +48,7 @@ class Clients:
         # `import lightkube` succeeds without the library, because lightkube-models installs a folder of that name.
         from lightkube import Client, KubeConfig  # type: ignore[import-not-found, unused-ignore]
 
-        return Client(config=KubeConfig.from_file(str(self._server.kubeconfig)))
+        return Client(config=KubeConfig.from_file(str(self._server.kubeconfig)), trust_env=False)  # no proxy
 
     @cached_property
     def kr8s(self) -> Any:
@@ -64,13 +65,18 @@ class Clients:
         # Saves start-up time: a test loads only the library that it uses.
         import pykube  # type: ignore[import-not-found, unused-ignore]
 
-        return pykube.HTTPClient(pykube.KubeConfig.from_file(str(self._server.kubeconfig)))
+        made = pykube.HTTPClient(pykube.KubeConfig.from_file(str(self._server.kubeconfig)))
+        made.session.trust_env = False  # no proxy, as above
+        return made
 
     def close(self) -> None:
         made = self.__dict__.get("kubernetes")
         if made is not None:
             made.close()
             made.rest_client.pool_manager.clear()
+        made = self.__dict__.get("lightkube")
+        if made is not None and hasattr(made, "close"):  # old versions have no such method
+            made.close()
         made = self.__dict__.get("pykube")
         if made is not None:
             made.session.close()
