@@ -28,10 +28,22 @@ class Lengthy(Exception):
     """The work takes too long for the event loop."""
 
 
+_stays: contextvars.ContextVar[bool] = contextvars.ContextVar("stays", default=False)
+
+
 def leave_loop() -> None:
     """Makes the caller start again in the worker, if this is the event loop."""
-    if on_loop() is not None:
+    if on_loop() is not None and not _stays.get():
         raise Lengthy
+
+
+def stay(function: Callable[..., Result], *args: Any) -> Result:
+    """Result of `function(*args)` here, also if `leave_loop` is called. For callers that cannot wait for the worker."""
+    token = _stays.set(True)
+    try:
+        return function(*args)
+    finally:
+        _stays.reset(token)
 
 
 async def elsewhere(function: Callable[..., Result], *args: Any) -> Result:

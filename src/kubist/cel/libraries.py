@@ -104,7 +104,7 @@ def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
 
 def _regex(pattern: str) -> Any:
     try:
-        return regex.compile(pattern)
+        return regex.compile_aside(pattern)
     except regex.RegexError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
 

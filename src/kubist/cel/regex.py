@@ -14,31 +14,76 @@ class RegexError(ValueError):
     """Invalid pattern."""
 
 
-_options = re2.Options()
-_options.log_errors = False
+TIERS = ((128 << 10, 512), (1 << 20, 64), (8 << 20, 8))
+"""Limits of the bytes of one compiled pattern, and how many patterns of that size are kept. One pattern may hold its
+limit, because RE2 keeps states that a search has reached. Each tier holds at most 64 MB."""
 
 
-def _compile(pattern: str) -> Any:
-    try:
-        return re2.compile(pattern, options=_options)
-    except re2.error as error:
-        text = error.args[0] if error.args else ""
-        message = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-        raise RegexError(f"error parsing regexp: {_in_go(message, pattern)}") from None
+def _options(limit: int) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = limit
+    return options
 
 
-_compiled: ComputedCache[str, Any] = ComputedCache(_compile, entries=512, key_length=1024)
+class _Patterns(ComputedCache[str, Any]):
+    """Compiled patterns of one tier. `larger` has the patterns that do not fit."""
+
+    __slots__ = ("larger", "options")
+
+    def __init__(self, tiers: tuple[tuple[int, int], ...]) -> None:
+        (limit, entries), *others = tiers
+        super().__init__(self._compile, entries=entries, key_length=1024)
+        self.options = _options(limit)
+        self.larger = _Patterns(tuple(others)) if others else None
+
+    def has(self, pattern: str) -> bool:
+        return pattern in self or (self.larger is not None and self.larger.has(pattern))
+
+    def clear(self) -> None:
+        super().clear()
+        if self.larger is not None:
+            self.larger.clear()
+
+    def __missing__(self, pattern: str) -> Any:
+        larger = self.larger
+        if larger is not None and larger.has(pattern):
+            return larger[pattern]
+        try:
+            return super().__missing__(pattern)
+        except _TooLarge:
+            if larger is None:
+                raise
+        return larger[pattern]
+
+    def _compile(self, pattern: str) -> Any:
+        try:
+            return re2.compile(pattern, options=self.options)
+        except re2.error as error:
+            text = error.args[0] if error.args else ""
+            message = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+            kind = _TooLarge if message.startswith("pattern too large") else RegexError
+            raise kind(f"error parsing regexp: {_in_go(message, pattern)}") from None
+        finally:
+            re2.purge()  # the module keeps 128 patterns of any size
+
+
+class _TooLarge(RegexError):
+    """The compiled pattern exceeds the limit of the tier."""
+
+
+_compiled = _Patterns(TIERS)
 compile = _compiled.__getitem__
-"""Compiled pattern. RegexError if it is invalid."""
+"""Compiled pattern. RegexError if it is invalid. Do not keep it: the caches limit the memory of all patterns."""
 
 _SHORT = 200
 """Longest pattern that is compiled in less than a millisecond, unless it repeats something."""
 
 
 def compile_aside(pattern: str) -> Any:
-    """The same, for code that is started again in the worker if it raises `offload.Lengthy`. RE2 needs up to 80 ms for
-    a pattern such as `\\p{L}{1,1000}`, and an object may need hundreds of them."""
-    if pattern not in _compiled and (len(pattern) > _SHORT or "{" in pattern):
+    """The same, for code that is started again in the worker if it raises `offload.Lengthy`. RE2 needs up to 200 ms for
+    a pattern such as `\\p{L}{1,250}`, and an object may need hundreds of them."""
+    if pattern not in _compiled and (len(pattern) > _SHORT or "{" in pattern) and not _compiled.has(pattern):
         leave_loop()
     return compile(pattern)
 

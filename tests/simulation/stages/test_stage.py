@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubist.cel import regex
 from kubist.simulation.stages.expressions import Subject
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.lifecycle import Lifecycle
@@ -103,6 +105,18 @@ def matches(selector: dict[str, Any] | None) -> bool:
 )
 def test_selector(selector: dict[str, Any] | None, selected: bool) -> None:
     assert matches(selector) is selected
+
+
+def test_condition_with_a_forgotten_pattern() -> None:
+    """A pattern that is no longer cached is compiled again, also on the event loop."""
+    expression = {"cel": {"expression": "self.metadata.name.matches('^[a-z]{1,63}$')"}}
+    made = Stage(stage("s", selector={"matchExpressions": [expression]}))
+
+    async def evaluate() -> bool:
+        regex._compiled.clear()
+        return made.matches(subject())
+
+    assert asyncio.run(evaluate())
 
 
 @pytest.mark.parametrize(

@@ -76,22 +76,14 @@ def compile_check(props: Props) -> Check:
 
 def _pattern_check(pattern: str) -> Check:
     """Compiles the pattern for the first value: that is done during validation, which can leave the event loop."""
-    search: Callable[[str], Any] | None = None
 
     def check(value: str) -> bool:
-        nonlocal search
-        if search is None:
-            try:
-                search = regex.compile_aside(pattern).search
-            except regex.RegexError:
-                search = _nowhere
-        return search(value) is not None
+        try:
+            return regex.compile_aside(pattern).search(value) is not None
+        except regex.RegexError:
+            return False
 
     return check
-
-
-def _nowhere(_value: str) -> None:
-    """Search with an invalid pattern."""
 
 
 def _string_checks(props: Props, format_: str) -> list[Check]:

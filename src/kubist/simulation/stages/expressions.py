@@ -14,7 +14,7 @@ from kubist.cel.types import DOUBLE, QUANTITY, TIMESTAMP
 from kubist.cel.values import Duration, Timestamp, parse_timestamp
 from kubist.meta import durations
 from kubist.meta.object import Object
-from kubist.offload import SLICE
+from kubist.offload import SLICE, stay
 from kubist.simulation.stages.jq import Query
 from kubist.simulation.stages.limits import StageError, check_source, shortened
 
@@ -100,7 +100,7 @@ class Program:
         """Value of the expression. StageError if the evaluation fails."""
         self._subject = subject
         try:
-            return self._program.evaluate({"self": subject.cel}, SLICE)[0]
+            return stay(self._program.evaluate, {"self": subject.cel}, SLICE)[0]
         except (EvaluationError, CostExceeded) as error:
             why = str(error) or "the evaluation costs too much"
             raise StageError(f"CEL expression {shortened(self.text)}: {why}") from None
