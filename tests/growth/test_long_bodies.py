@@ -145,3 +145,62 @@ def test_costly_patterns_do_not_block_the_event_loop(long_live: Live) -> None:
     body = json.dumps(named | {f"a{i}": f"a{i}" for i in range(20)}).encode()
     status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
     assert (status, turn < LONGEST) == (201, True), turn
+
+
+def policy(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["endpoints"]}
+    constraints = {"resourceRules": [rule]}
+    named = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+    return {**named, "spec": {"matchConstraints": constraints, **spec}}
+
+
+def costly_matches(count: int) -> str:
+    return " || ".join(rf"""object.metadata.name.matches('^\\p{{L}}{{1,60}}{i}$')""" for i in range(count))
+
+
+def costly_policies() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Paths and objects with CEL expressions that have costly patterns."""
+    matches = costly_matches(20)
+    rules = {
+        "type": "object",
+        "x-kubernetes-validations": [{"rule": matches.replace("object.metadata", "self")}],
+    }
+    rules["properties"] = {"name": {"type": "string", "maxLength": 9}}
+    props = {"type": "object", "properties": {"spec": rules}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": props}}
+    names = {"plural": "matches", "kind": "Match"}
+    crd = {"group": "long.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    patches = f"[JSONPatch{{op: 'add', path: '/x', value: {matches}}}]"
+    patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": patches}}
+    mutating: dict[str, Any] = {"mutations": [patch], "reinvocationPolicy": "Never"}
+    device = matches.replace("object.metadata.name", "device.driver")
+    selectors = {"selectors": [{"cel": {"expression": device}}]}
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    return {
+        "validating": (
+            f"{admission}/validatingadmissionpolicies",
+            policy("ValidatingAdmissionPolicy", "long", {"validations": [{"expression": matches}]}),
+        ),
+        "mutating": (
+            f"{admission}/mutatingadmissionpolicies",
+            policy("MutatingAdmissionPolicy", "long", mutating),
+        ),
+        "crd": (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            {"metadata": {"name": "matches.long.example.com"}, "spec": crd},
+        ),
+        "device class": (
+            "/apis/resource.k8s.io/v1/deviceclasses",
+            {"metadata": {"name": "long"}, "spec": selectors},
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", costly_policies())
+def test_costly_patterns_in_expressions_do_not_block_the_event_loop(long_live: Live, case: str) -> None:
+    path, obj = costly_policies()[case]
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": JSON}
+    body = json.dumps(obj).encode()
+    regex._compiled.clear()
+    status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
+    assert (status, turn < LONGEST) == (201, True), turn

@@ -75,10 +75,13 @@ class Environment:
         functions: Mapping[str, Function] | None = None,
         *,
         bindings: bool = False,
+        aside: bool = False,
     ) -> None:
         self.variables = dict(variables)
         self.bindings = bindings
         """Whether expressions may use the macro `cel.bind`."""
+        self.aside = aside
+        """Whether the caller of `compile` starts again in the worker if it raises `offload.Lengthy`."""
         self.overloads = {name: tuple(found[0]) for name, found in (functions or {}).items()}
         self.implementations = {name: found[1] for name, found in (functions or {}).items()}
 
@@ -97,7 +100,7 @@ class Program:
 
         self.expression = expression
         self._frame = Frame
-        checker = Checker(environment.variables, environment.overloads)
+        checker = Checker(environment.variables, environment.overloads, aside=environment.aside)
         try:
             self.node = parse(expression, bindings=environment.bindings)
             self.type = checker.check(self.node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.cel import literals, values
+from kubist.cel import literals, regex, values
 from kubist.cel.ast import (
     ACCU,
     Bind,
@@ -61,13 +61,18 @@ class Checker:
     """Checks one expression against declared variables."""
 
     def __init__(
-        self, variables: dict[str, Type], extra: dict[str, tuple[Overload, ...]] | None = None
+        self,
+        variables: dict[str, Type],
+        extra: dict[str, tuple[Overload, ...]] | None = None,
+        *,
+        aside: bool = False,
     ) -> None:
         self.scopes: list[dict[str, Type]] = [variables]
         self.errors: list[CompileError] = []
         self.bindings: Bindings = {}
         self.used: set[str] = set()
         self.extra = extra or {}
+        self._pattern = regex.compile_aside if aside else regex.compile
         self._fresh = 0
 
     def check(self, node: Node) -> Type:
@@ -239,7 +244,7 @@ class Checker:
             self._error(node, _no_overload(node, given))
             return
         node.type, node.overloads = result, tuple(matched)
-        literals.check_argument(node, self._error)
+        literals.check_argument(node, self._error, self._pattern)
 
     def _instance(self, overload: Overload) -> tuple[list[Type], Type]:
         fresh: Bindings = {"A": self._param(), "B": self._param()}

@@ -52,8 +52,9 @@ def check_elements(node: Node, error: Report) -> None:
         check_elements(child, error)
 
 
-def check_argument(node: Call, error: Report) -> None:
-    """Checks string literals that are arguments of conversions and of `matches`."""
+def check_argument(node: Call, error: Report, pattern: Callable[[str], Any]) -> None:
+    """Checks string literals that are arguments of conversions and of `matches`. `pattern` compiles one, or raises
+    RegexError."""
     literal = next((arg for arg in reversed(node.args) if isinstance(arg, Literal)), None)
     if literal is None or not isinstance(literal.value, str):
         return
@@ -65,7 +66,7 @@ def check_argument(node: Call, error: Report) -> None:
         elif node.function in _CONVERSIONS and len(node.args) == 1 and node.target is None:
             _CONVERSIONS[node.function](literal.value)
         elif node.function == "matches" and node.args[-1] is literal:
-            regex.compile(literal.value)
+            pattern(literal.value)
     except EvaluationError:
         error(literal, f"invalid {node.function} argument")
     except regex.RegexError:

@@ -8,6 +8,7 @@ from typing import Any
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
 from kubist.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
+from kubist.cel.ast import Node
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta.object import Object
@@ -51,6 +52,12 @@ class Expression:
         self._environment = environment
         self._result = result
         self._program: Program | None = None
+
+    @property
+    def node(self) -> Node:
+        """Syntax tree of an expression that was evaluated."""
+        assert self._program is not None
+        return self._program.node
 
     def evaluate(self, variables: Object, budget: int) -> tuple[Any, int]:
         if self._program is None:

@@ -7,9 +7,7 @@ from typing import Any
 
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
-from kubist.cel import CompileError, Program
 from kubist.cel.ast import Node, StructNode, children
-from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status
 from kubist.meta.object import Object
@@ -28,10 +26,12 @@ class Mutation:
 
     def __init__(self, text: str, environment: Environment, result: Result) -> None:
         self._expression = Expression(text, environment, result)
-        self._mismatch = _mismatch(text, environment, result)
+        self._mismatch: str | None = None
 
     async def value(self, evaluation: Evaluation) -> Any:
         value = await evaluation.value(self._expression)
+        if self._mismatch is None:
+            self._mismatch = "\n".join(_misnamed(self._expression.node))
         if self._mismatch:
             raise Failed(f"type mismatch: {self._mismatch}")
         return to_json(value)
@@ -124,16 +124,8 @@ def _atomics(kind: Type, value: Any, path: str) -> Any:
             yield from _atomics(kind.list.element, inner, f"{path}[{index}]")
 
 
-def _mismatch(text: str, environment: Environment, result: Result) -> str:
-    """Type errors of `Object` values whose type name does not match their field path; "" without one."""
-    try:
-        program: Program = expressions.compile(text, environment, result)
-    except CompileError:
-        return ""
-    return "\n".join(_misnamed(program.node))
-
-
 def _misnamed(node: Node) -> list[str]:
+    """Type errors of `Object` values whose type name does not match their field path."""
     found = []
     if isinstance(node, StructNode) and node.name.partition(".")[0] == "Object":
         for name, inner in node.fields:

@@ -40,7 +40,7 @@ class CompiledRule:
         self.uses_old = False
         self.field = ""
         old = cel.optional_of(schema.type) if self.optional_old else schema.type
-        environment = cel.Environment({"self": schema.type, "oldSelf": old})
+        environment = cel.Environment({"self": schema.type, "oldSelf": old}, aside=True)
         if (rule.get("rule") or "").strip():
             self._compile(rule, environment, schema)
         if rule.get("fieldPath"):

@@ -108,7 +108,7 @@ class Environment:
         functions |= declared.AUTHORIZER_FUNCTIONS
         if patch_types:
             functions |= declared.PATCH_FUNCTIONS
-        made = cel.Environment(known, functions)
+        made = cel.Environment(known, functions, aside=True)
         if patch_types:
             made.variables = declared.PatchTypes(known)
         return made

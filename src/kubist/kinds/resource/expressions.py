@@ -29,7 +29,7 @@ _DOMAIN_LENGTH, _NAME_LENGTH, _VALUE_LENGTH = 63, 32, 64
 
 @functools.cache
 def _environment() -> cel.Environment:
-    return cel.Environment({"device": _DEVICE}, bindings=True)
+    return cel.Environment({"device": _DEVICE}, bindings=True, aside=True)
 
 
 def _size_of(path: tuple[str, ...]) -> int | None:
