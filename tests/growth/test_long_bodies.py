@@ -161,7 +161,7 @@ def costly_matches(count: int) -> str:
 def costly_policies() -> dict[str, tuple[str, dict[str, Any]]]:
     """Paths and objects with CEL expressions that have costly patterns."""
     matches = costly_matches(20)
-    rules = {
+    rules: dict[str, Any] = {
         "type": "object",
         "x-kubernetes-validations": [{"rule": matches.replace("object.metadata", "self")}],
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubist.cel.errors import EvaluationError, NoSuchOverload
 from kubist.cel.types import Type
-from kubist.cel.values import Duration, Timestamp
+from kubist.cel.values import Duration, Timestamp, check_size
 from kubist.meta.numerals import go_float
 
 MOST_DIGITS = 1100
@@ -20,6 +20,7 @@ def format_string(text: str, args: list[Any]) -> str:
     if not isinstance(text, str) or not isinstance(args, list):
         raise NoSuchOverload("format")
     given = iter(args)
+    size = _Size()
 
     def clause(match: re.Match[str]) -> str:
         if match[1]:
@@ -35,16 +36,28 @@ def format_string(text: str, args: list[Any]) -> str:
         precision = match[2].lstrip("0") or "0" if match[2] else "6"
         if len(precision) > len(str(MOST_DIGITS)) or int(precision) > MOST_DIGITS:
             raise EvaluationError(f"could not parse formatting clause: precision exceeds {MOST_DIGITS}")
-        return _formatted(match[3], int(precision), value)
+        return _formatted(match[3], int(precision), value, size)
 
     return _CLAUSE.sub(clause, text)
 
 
-def _formatted(kind: str, precision: int, value: Any) -> str:
+class _Size:
+    """Number of characters that one call has made."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def counted(self, text: str) -> str:
+        self._made += len(text) + 10
+        check_size(self._made)
+        return text
+
+
+def _formatted(kind: str, precision: int, value: Any, size: _Size) -> str:
     integer = isinstance(value, int) and not isinstance(value, bool)
     match kind:
         case "s":
-            return _text(value)
+            return _text(value, size)
         case "d" if integer:
             return str(int(value))
         case "f" if isinstance(value, float) or value in _ODD:
@@ -59,7 +72,7 @@ def _formatted(kind: str, precision: int, value: Any) -> str:
                 value = value.encode()
             shown = value.hex() if isinstance(value, bytes) else f"{int(value):x}" if integer else None
             if shown is not None:
-                return shown.upper() if kind == "X" else shown
+                return size.counted(shown.upper() if kind == "X" else shown)
         case "o" if integer:
             return f"{int(value):o}"
     raise EvaluationError(f"error during formatting: %{kind} clause does not take such a value")
@@ -70,46 +83,48 @@ _SUPERSCRIPT = str.maketrans("0123456789-", "\u2070\xb9\xb2\xb3\u2074\u2075\u207
 _NO_FORMAT = "error during formatting: no formatting function for such a value"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, size: _Size) -> str:
     match value:
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
         case str():
-            return value
+            return size.counted(value)
         case int():
-            return str(int(value))
+            return size.counted(str(int(value)))
         case float():
             return go_float(value)
         case bytes():
-            return value.decode(errors="replace")
+            return size.counted(value.decode(errors="replace"))
         case list():
-            return f"[{', '.join(map(_inner, value))}]"
+            size.counted("")
+            return f"[{', '.join(_inner(item, size) for item in value)}]"
         case dict():
-            pairs = sorted((_inner(key), _inner(inner)) for key, inner in value.items())
+            size.counted("")
+            pairs = sorted((_inner(key, size), _inner(inner, size)) for key, inner in value.items())
             return f"{{{', '.join(f'{key}:{inner}' for key, inner in pairs)}}}"
         case Timestamp() | Duration() | Type():
             return str(value)
     raise EvaluationError(_NO_FORMAT)
 
 
-def _inner(value: Any) -> str:
+def _inner(value: Any, size: _Size) -> str:
     """A value inside a list or map, in a form that shows its type."""
     match value:
         case str():
-            return quote(value)
+            return size.counted(quote(value))
         case float():
             return f"{value:.6f}"
         case bytes():
-            return "b" + quote(value.decode(errors="replace"))
+            return size.counted("b" + quote(value.decode(errors="replace")))
         case Timestamp():
             return f'timestamp("{value}")'
         case Duration():
             return f'duration("{value}")'
         case Type():
             return f"type({value})"
-    return _text(value)
+    return _text(value, size)
 
 
 _TAKES = {

@@ -28,7 +28,10 @@ from kubist.cel.functions import FUNCTIONS
 from kubist.cel.libraries import LIBRARIES
 from kubist.cel.logic import both_of, choice_of, either_of, quantifier, value_or
 from kubist.cel.types import Type
-from kubist.cel.values import NONE, Optional
+from kubist.cel.values import NONE, Growing, Optional, check_size
+
+VARIABLES = "kubernetes.variables"
+"""Type of the variable that holds the values of other expressions."""
 
 
 def compile_node(node: Node, extra: Extra) -> Closure:
@@ -120,7 +123,9 @@ def _optional_field(value: Any, name: str) -> Optional:
 
 
 def _field_type(type_: Type, name: str) -> Type | None:
-    if type_.kind != "object":
+    """Type of a field whose value may have to be converted. Fields of `variables` are results of expressions, which are
+    CEL values already."""
+    if type_.kind != "object" or type_.name == VARIABLES:
         return None
     return type_.fields.get(name) or type_.fields.get(f"__{name}__")
 
@@ -149,6 +154,8 @@ def _call(node: Call, extra: Extra) -> Closure:
             return value_or(name, compiled[0], compiled[1])
     function = extra.get(name) or FUNCTIONS.get(name) or LIBRARIES[name]
     cost = runtimecost.of(name, node.overloads)
+    if name in runtimecost.QUADRATIC and name not in extra:
+        function = _limited(function, cost)
     return _apply(function, compiled, cost, name)
 
 
@@ -174,6 +181,16 @@ def _apply(function: Callable[..., Any], args: list[Closure], cost: Any, name: s
         first, second = args
         return lambda frame: finish(frame, (first(frame), second(frame)))
     return lambda frame: finish(frame, tuple([arg(frame) for arg in args]))
+
+
+def _limited(function: Callable[..., Any], cost: Any) -> Callable[..., Any]:
+    """The function, unless the call alone would cost more than any evaluation may."""
+
+    def limited(*values: Any) -> Any:
+        check_size(cost(values, None))
+        return function(*values)
+
+    return limited
 
 
 def _optional_select(node: Call, extra: Extra) -> Closure:
@@ -294,7 +311,8 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
         held = frame.variables
         container = range_(frame)
         inner = frame.variables = dict(held)
-        inner[ACCU] = init(frame)
+        accumulated = init(frame)
+        inner[ACCU] = Growing(accumulated) if accumulated.__class__ is list else accumulated
         try:
             for item in pairs(container):
                 if var2:
@@ -304,6 +322,8 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
                 inner[ACCU] = step(frame)
                 if frame.cost > frame.limit:
                     raise CostExceeded
+            if inner[ACCU].__class__ is Growing:
+                inner[ACCU] = list(inner[ACCU])
             return result(frame)
         finally:
             frame.variables = held

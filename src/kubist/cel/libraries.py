@@ -13,7 +13,8 @@ from kubist.cel.errors import EvaluationError, NoSuchOverload
 from kubist.cel.formatting import format_string, quote
 from kubist.cel.functions import text_function
 from kubist.cel.kubernetes import KUBERNETES
-from kubist.cel.values import Duration, Uint, checked_int, checked_uint, compare, equal
+from kubist.cel.values import Duration, Uint, check_size, checked_int, checked_uint, compare, equal
+from kubist.offload import leave_loop
 
 
 def _position(text: str, index: int) -> int:
@@ -53,6 +54,9 @@ def last_index_of(target: Any, item: Any, start: int | None = None) -> int:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
+    if len(new) > len(old):
+        found = text.count(old)
+        check_size(len(text) + (found if count < 0 else min(found, count)) * (len(new) - len(old)))
     return text.replace(old, new, count)
 
 
@@ -85,6 +89,7 @@ _UPPER = {code: code - 32 for code in range(97, 123)}
 def join(items: list[Any], separator: str = "") -> str:
     if not all(isinstance(item, str) for item in items):
         raise NoSuchOverload("join")
+    check_size(sum(map(len, items)) + len(separator) * len(items))
     return separator.join(items)
 
 
@@ -93,7 +98,13 @@ def find(text: str, pattern: str) -> str:
     return found.group(0) if found is not None else ""
 
 
+_LONG_TEXT = 5_000
+"""Characters from which all matches are searched in the worker: each takes some microseconds."""
+
+
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
+    if len(text) > _LONG_TEXT:
+        leave_loop()
     found: list[str] = []
     for match in _regex(pattern).finditer(text):
         if len(found) == count:
@@ -157,6 +168,7 @@ def flatten(items: list[Any], depth: int = 1) -> list[Any]:
             flat += flatten(item, depth - 1)
         else:
             flat.append(item)
+        check_size(len(flat))
     return flat
 
 

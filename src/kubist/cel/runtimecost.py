@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from kubist.cel.values import actual_size
+from kubist.cel.values import actual_size, check_size
 
 Cost = Callable[[tuple[Any, ...], Any], int]
 TRAVERSAL = 0.1
@@ -22,14 +22,23 @@ def _first(factor: float) -> Cost:
 
 
 def traversal(value: Any) -> int:
-    """Cost of traversing a whole value."""
-    if isinstance(value, (str, bytes)):
-        return int(len(value) * TRAVERSAL)
-    if isinstance(value, list):
-        return sum(map(traversal, value))
-    if isinstance(value, dict):
-        return sum(traversal(key) + traversal(inner) for key, inner in value.items())
-    return 1
+    """Cost of traversing a whole value. Raises CostExceeded for too many values."""
+    cost = seen = 0
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, (str, bytes)):
+            cost += int(len(value) * TRAVERSAL)
+        elif isinstance(value, list):
+            rest += value
+        elif isinstance(value, dict):
+            rest += value
+            rest += value.values()
+        else:
+            cost += 1
+        seen += 1
+        check_size(10 * seen)
+    return cost
 
 
 def _regex(args: tuple[Any, ...], _result: Any) -> int:
@@ -40,10 +49,30 @@ def _smaller(args: tuple[Any, ...], _result: Any) -> int:
     return math.ceil(min(actual_size(args[0]), actual_size(args[1])) * TRAVERSAL)
 
 
-def _added(args: tuple[Any, ...], _result: Any) -> int:
+def _added(args: tuple[Any, ...], result: Any) -> int:
     if isinstance(args[0], (str, bytes)):
         return math.ceil((actual_size(args[0]) + actual_size(args[1])) * TRAVERSAL)
-    return 1
+    return 1 + _excess(result) if result.__class__ is list else 1
+
+
+_LARGE = 20_000
+"""Elements or characters from which a new value adds to the cost by its size, because it takes memory."""
+
+
+def _excess(value: Any) -> int:
+    size = len(value)
+    return size // 2 if size > _LARGE else 0
+
+
+def _made(factor: float) -> Cost:
+    """Cost by the first argument, for functions whose result may be much larger."""
+
+    def cost(args: tuple[Any, ...], result: Any) -> int:
+        size = actual_size(args[0])
+        more = actual_size(result) - 2 * size
+        return math.ceil(size * factor) + (math.ceil(more * TRAVERSAL) if more > _LARGE else 0)
+
+    return cost
 
 
 def _contains(args: tuple[Any, ...], _result: Any) -> int:
@@ -98,11 +127,12 @@ _COSTS: dict[str, Cost] = {
             "startsWith",
             "endsWith",
             "strings.quote",
-            "format",
         ),
         _first(TRAVERSAL),
     ),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * TRAVERSAL)),
+    "format": _made(TRAVERSAL),
+    "replace": _made(2 * TRAVERSAL),
+    **dict.fromkeys(("split", "ip.isCanonical"), _first(2 * TRAVERSAL)),
     "join": lambda _args, result: math.ceil(actual_size(result) * 2 * TRAVERSAL),
     **dict.fromkeys(("find", "findAll", "matches"), _regex),
     "contains": _contains,
@@ -123,6 +153,12 @@ _COSTS: dict[str, Cost] = {
     **dict.fromkeys(("slice", "reverse", "lists.range"), lambda _args, result: actual_size(result) + 11),
     "check": lambda _args, _result: 350_000,
 }
+
+
+QUADRATIC = frozenset(
+    ("sets.contains", "sets.intersects", "sets.equivalent", "sort", "@sortByAssociatedKeys", "distinct")
+)
+"""Functions whose cost is checked before they are called: it does not depend on the result."""
 
 
 def of(name: str, overloads: tuple[str, ...]) -> Cost | None:

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.cel.errors import EvaluationError, NoSuchOverload
+from kubist.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
 from kubist.meta import durations
+from kubist.offload import leave_loop
 
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 
@@ -110,6 +111,27 @@ def parse_date(text: str) -> Timestamp:
 
 
 _NUMBERS = (int, float)
+LARGEST = 10_000_000
+"""Maximum size of a value that a function makes, and of values that are compared: more characters or elements than an
+evaluation can traverse within its cost limit. Variables that refer twice to others double in each step."""
+
+
+_LONG = 200_000
+"""Size from which a value is made in the worker."""
+
+
+def check_size(size: int) -> None:
+    """Called before a value of this size is made or compared. An element counts as 10 if it takes that long."""
+    if size > _LONG:
+        leave_loop()
+        if size > LARGEST:
+            raise CostExceeded
+
+
+class Growing(list[Any]):
+    """Result of a comprehension while it is made. Nothing else refers to it, so elements are added in place."""
+
+    __slots__ = ()
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -122,12 +144,8 @@ def equal(a: Any, b: Any) -> bool:
         return ta is tb and bool(a == b)
     if ta is bool or tb is bool:
         return ta is tb and a is b
-    if isinstance(a, list):
-        return isinstance(b, list) and _equal_lists(a, b)
-    if isinstance(a, dict):
-        if not isinstance(b, dict) or len(a) != len(b):
-            return False
-        return all(key in b and equal(value, b[key]) for key, value in a.items())
+    if isinstance(a, (list, dict)):
+        return _equal_containers(a, b, [0])
     if isinstance(a, Optional) and isinstance(b, Optional):
         return a.present == b.present and (not a.present or equal(a.value, b.value))
     if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
@@ -135,16 +153,27 @@ def equal(a: Any, b: Any) -> bool:
     return ta is tb and bool(a == b)
 
 
-def _equal_lists(a: list[Any], b: list[Any]) -> bool:
-    if len(a) != len(b):
+def _equal_containers(a: list[Any] | dict[Any, Any], b: Any, steps: list[int]) -> bool:
+    """Equality of lists and maps. `steps` counts the values that were compared."""
+
+    def same(x: Any, y: Any) -> bool:
+        if isinstance(x, (list, dict)) and x is not y:
+            return _equal_containers(x, y, steps)
+        return equal(x, y)
+
+    if not isinstance(b, list if isinstance(a, list) else dict) or len(a) != len(b):
         return False
+    steps[0] += len(a) + 1
+    check_size(10 * steps[0])
+    if isinstance(a, dict):
+        return all(key in b and same(value, b[key]) for key, value in a.items())
     if isinstance(a, MapList) or isinstance(b, MapList):
-        keys = a.keys if isinstance(a, MapList) else b.keys  # type: ignore[attr-defined]
+        keys: tuple[str, ...] = (a if isinstance(a, MapList) else b).keys  # type: ignore[assignment,union-attr]
         held = {_key(item, keys): item for item in b}
-        return all((k := _key(item, keys)) in held and equal(item, held[k]) for item in a)
+        return all((k := _key(item, keys)) in held and same(item, held[k]) for item in a)
     if isinstance(a, SetList) or isinstance(b, SetList):
-        return all(any(equal(x, y) for y in b) for x in a)
-    return all(map(equal, a, b))
+        return all(any(same(x, y) for y in b) for x in a)
+    return all(map(same, a, b))
 
 
 def _key(item: Any, keys: tuple[str, ...]) -> str:
@@ -153,6 +182,10 @@ def _key(item: Any, keys: tuple[str, ...]) -> str:
 
 def concatenated(a: list[Any], b: list[Any]) -> list[Any]:
     """CEL's + of lists. Sets and list maps merge by value and by key."""
+    if a.__class__ is Growing:
+        a += b
+        return a
+    check_size(len(a) + len(b))
     if isinstance(a, SetList):
         return SetList([*a, *(item for item in b if not any(equal(item, held) for held in a))])
     if isinstance(a, MapList):

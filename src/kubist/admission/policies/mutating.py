@@ -34,7 +34,11 @@ class Mutation:
             self._mismatch = "\n".join(_misnamed(self._expression.node))
         if self._mismatch:
             raise Failed(f"type mismatch: {self._mismatch}")
-        return to_json(value)
+        try:
+            return to_json(value)
+        except _TooLarge:
+            why = f"the value of the mutation exceeds {LARGEST} bytes"
+            raise Failed(f"expression '{self._expression.text}' resulted in error: {why}") from None
 
     async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
         raise AssertionError("subclasses must override patched")
@@ -93,19 +97,39 @@ class MutatingPolicy(Policy):
                 self.mutations.append(ApplyConfiguration(text, environment, "ApplyConfiguration"))
 
 
+LARGEST = 16 << 20
+"""Maximum size of the value of a mutation, in characters, and 8 for each element. No larger object can be stored. A
+value may be in several places, and is copied to each."""
+
+
+class _TooLarge(Exception):
+    pass
+
+
 def to_json(value: Any) -> Any:
     """CEL value as JSON."""
-    if isinstance(value, dict):
-        return {str(key): to_json(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [to_json(inner) for inner in value]
-    if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return str(value)
+    left = LARGEST
+
+    def convert(value: Any) -> Any:
+        nonlocal left
+        left -= 8
+        if isinstance(value, (str, bytes)):
+            left -= len(value)
+        if left < 0:
+            raise _TooLarge
+        if isinstance(value, dict):
+            return {convert(str(key)): convert(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [convert(inner) for inner in value]
+        if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+            return value
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return str(value)
+
+    return convert(value)
 
 
 def _atomics(kind: Type, value: Any, path: str) -> Any:
