@@ -204,3 +204,25 @@ def test_costly_patterns_in_expressions_do_not_block_the_event_loop(long_live: L
     regex._compiled.clear()
     status, turn = long_live.run(longest_turn(long_live, Request("POST", path, "dryRun=All", headers, body)))
     assert (status, turn < LONGEST) == (201, True), turn
+
+
+def test_first_object_of_a_crd_with_many_rules_does_not_block_the_event_loop(long_live: Live) -> None:
+    rules = {
+        f"a{i}": {
+            "type": "string",
+            "maxLength": 5,
+            "x-kubernetes-validations": [{"rule": f"self != 'x{i}' && size(self) < 9 || self == 'y{i}'"}],
+        }
+        for i in range(1_200)
+    }
+    schema = {"openAPIV3Schema": {"type": "object", "properties": rules}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": "ruled", "kind": "Ruled"}
+    spec = {"group": "long.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    define(long_live.client, {"metadata": {"name": "ruled.long.example.com"}, "spec": spec})
+    obj = {"apiVersion": "long.example.com/v1", "kind": "Ruled", "metadata": {"name": "x"}, "a1": "b"}
+    path = "/apis/long.example.com/v1/namespaces/default/ruled"
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": JSON}
+    request = Request("POST", path, "dryRun=All", headers, json.dumps(obj).encode())
+    status, turn = long_live.run(longest_turn(long_live, request))
+    assert (status, turn < LONGEST) == (201, True), turn

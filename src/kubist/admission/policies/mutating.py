@@ -11,6 +11,7 @@ from kubist.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status
 from kubist.meta.object import Object
+from kubist.offload import LONG, Lengthy, elsewhere, leave_loop
 from kubist.patch import jsonpatch
 from kubist.patch.apply import merge, validate
 from kubist.patch.apply.typed import Type, type_of
@@ -35,7 +36,10 @@ class Mutation:
         if self._mismatch:
             raise Failed(f"type mismatch: {self._mismatch}")
         try:
-            return to_json(value)
+            try:
+                return to_json(value)
+            except Lengthy:
+                return await elsewhere(to_json, value)
         except _TooLarge:
             why = f"the value of the mutation exceeds {LARGEST} bytes"
             raise Failed(f"expression '{self._expression.text}' resulted in error: {why}") from None
@@ -115,8 +119,10 @@ def to_json(value: Any) -> Any:
         left -= 8
         if isinstance(value, (str, bytes)):
             left -= len(value)
-        if left < 0:
-            raise _TooLarge
+        if left < LARGEST - LONG:
+            leave_loop()
+            if left < 0:
+                raise _TooLarge
         if isinstance(value, dict):
             return {convert(str(key)): convert(inner) for key, inner in value.items()}
         if isinstance(value, list):

@@ -16,7 +16,7 @@ from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
 from kubist.meta import fields
 from kubist.meta.fields import FieldError, quoted
-from kubist.offload import SLICE, Lengthy, on_loop
+from kubist.offload import SLICE, Lengthy, leave_loop, on_loop
 
 Props = dict[str, Any]
 Errors = list[FieldError]
@@ -64,6 +64,7 @@ def compile_rules(props: Props, *, root: bool) -> Rules | None:
     """Compiled rules of a schema; None if it has no rules."""
     if not _has_rules(props):
         return None
+    leave_loop()  # thousands of rules take more than a second, and each schema is compiled once
     return _compile(props, schema_type(props, resource=root))
 
 
