@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf
+from kubist.codec import protobuf, protobuf_decode, protobuf_mistakes
 from kubist.codec import protobuf_wire as wire
 from kubist.jsontext.errors import DecodeError
 from kubist.patch.apply import fieldsv1
@@ -32,6 +32,7 @@ def test_recorded_sample_round_trips(sample: Path) -> None:
 
 CONFIG_MAP = schema_for("", "v1", "ConfigMap")
 POD = schema_for("", "v1", "Pod")
+PROPS = by_name("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
 
 
 def roundtrip(kind: tuple[str, str, str], value: dict[str, Any]) -> Any:
@@ -185,6 +186,48 @@ def test_repeated_int_or_string_messages_are_merged() -> None:
     ports = field(2, field(1, field(4, field(1, 1)) + field(4, field(3, "http"))))
     decoded = protobuf.decode(schema_for("", "v1", "Service"), ports)
     assert decoded["spec"]["ports"][0]["targetPort"] == "http"
+
+
+def test_repeated_messages_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if messages within them are repeated: reading them at every level twice would never end."""
+    reads = 0
+
+    def counted(data: bytes, message: str) -> Any:
+        nonlocal reads
+        reads += 1
+        assert reads < 200, "messages are read again and again"
+        return wire.fields(data, message)
+
+    monkeypatch.setattr(protobuf_decode, "fields", counted)
+    props = field(5, "object")
+    for _ in range(40):
+        props = field(28, props) + field(28, "")
+    decoded = protobuf.decode(PROPS, props)
+    for _ in range(40):
+        decoded = decoded["not"]
+    assert decoded == {"type": "object"}
+    assert protobuf.decode(CONFIG_MAP, field(1, "") * 1000 + field(1, field(1, "x"))) == {
+        "metadata": {"name": "x"}
+    }
+
+
+def test_map_values_that_contain_the_next_entries_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first mistake of a malformed message is looked for in linear time."""
+    tags = 0
+
+    def counted(data: bytes, at: int) -> Any:
+        nonlocal tags
+        tags += 1
+        assert tags < 1000, "entries are read again and again"
+        return tag(data, at)
+
+    tag = protobuf_mistakes._tag
+    monkeypatch.setattr(protobuf_mistakes, "_tag", counted)
+    message = b""
+    for _ in range(100):
+        message = field(29, b"\x12" + wire.varint(len(message))) + message
+    with pytest.raises(DecodeError, match="EOF"):
+        protobuf.decode(PROPS, message)
 
 
 def test_last_of_repeated_times_wins() -> None:

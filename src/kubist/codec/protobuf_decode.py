@@ -41,10 +41,13 @@ def decode(schema: Schema, data: bytes) -> Any:
 
 
 def _struct(schema: Schema, data: Any) -> dict[str, Any]:
+    """Fields of a message. Every part of it is read once: repeated messages are joined first."""
     readers = _readers.get(schema.name) or _compile(schema)
     out: dict[str, Any] = {}
     name = ""
     found = fields(_octets(data), schema.name)
+    messages: dict[int, tuple[Reader, Any]] = {}
+    repeated: set[int] = set()
     try:
         for number, value in found:
             reader = readers.get(number)
@@ -53,8 +56,11 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
             how, name, read = reader
             if how == "one":
                 out[name] = read(value)
-            elif how == "message":
-                out[name] = read(value if name not in out else _joined(found, number))
+            elif how == "message" or how == "inline":
+                if number in messages:
+                    repeated.add(number)
+                else:
+                    messages[number] = (reader, value)
             elif how == "many":
                 out.setdefault(name, []).append(read(value))
             elif how == "packed":
@@ -62,8 +68,12 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
             elif how == "map":
                 key, item = _entry(read, value)
                 out.setdefault(name, {})[key] = item
+        for number, ((how, name, read), value) in messages.items():
+            message = read(_joined(found, number) if number in repeated else value)
+            if how == "message":
+                out[name] = message
             else:
-                out |= read(_joined(found, number))
+                out |= message
     except _WrongWireType as error:
         go_name = "ObjectMeta" if name == "metadata" else name[:1].upper() + name[1:]
         raise DecodeError(f"proto: wrong wireType = {error} for field {go_name}") from None

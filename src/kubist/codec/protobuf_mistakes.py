@@ -131,13 +131,16 @@ def _message(name: str, shapes: dict[int, Shape]) -> Walk:
 
 
 def _walk_entry(data: bytes, at: int, end: int, inner: Walk | None) -> None:
-    """Checks a map entry. Its key and value may extend beyond it, up to the end of the message."""
+    """Checks a map entry. Its key and value may extend beyond it, up to the end of the message.
+
+    A value that does is not checked: values of many entries would contain each other.
+    """
     while at < end:
         start = at
         number, _, at = _tag(data, at)
         if number in (1, 2):
             begin, at = _delimited(data, at)
-            if number == 2 and inner is not None:
+            if number == 2 and inner is not None and at <= end:
                 inner(data[begin:at])
         else:
             at = _skipped(data, start, end)
