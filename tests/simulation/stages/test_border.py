@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kubist.simulation.stages.player import Stages
+from kubist.simulation.stages.watcher import StageWatcher
 from kubist.testing import Cluster
 from tests.simulation.stages.making import (
+    CRD,
     IS_KEPT,
     IS_NEW,
     RUNNING,
@@ -120,3 +125,33 @@ def test_pod_may_come_before_its_node(server: Cluster) -> None:
     server.load(made)
     server.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "late-node"}})
     wait_for(lambda: status_of(server, name).get("reason") == "Staged")
+
+
+@pytest.mark.kubist(workloads=True)
+def test_nothing_is_kept_of_deleted_pods_and_stages(cluster: Cluster) -> None:
+    """Of pods that wait for a node, and of pods that are deleted after their Stages."""
+    cluster.load(CRD)
+    cluster.load(stage("all", next={"statusTemplate": "reason: Staged"}))
+    pods = "/api/v1/namespaces/default/pods"
+
+    def load(name: str) -> None:
+        made = pod(name)
+        made["spec"]["nodeName"] = "no-node"
+        cluster.load(made)
+
+    load("first")
+    wait_for(lambda: player(cluster)._homeless != {})
+    cluster.request("DELETE", f"{pods}/first?gracePeriodSeconds=0")
+    wait_for(lambda: (player(cluster)._homeless, player(cluster)._jobs) == ({}, {}))
+    load("second")
+    wait_for(lambda: player(cluster)._homeless != {})
+    cluster.request("DELETE", f"{STAGES}/all")
+    wait_for(lambda: (player(cluster)._homeless, player(cluster)._jobs) == ({}, {}))
+
+
+def player(cluster: Cluster) -> Stages:
+    manager = cluster.inner._loops
+    assert manager is not None
+    [watcher] = [loop for loop in manager.loops if isinstance(loop, StageWatcher)]
+    assert watcher._player is not None
+    return watcher._player

@@ -56,6 +56,8 @@ class Job:
     step: int = 0
     """Number of steps that are done."""
     is_done: bool = False
+    missing_node: str = ""
+    """Node that a pod waits for."""
 
 
 @dataclass(slots=True)
@@ -183,6 +185,9 @@ class Stages(Loop):
                 continue
             self._lifecycles[resource.prefix] = (resource, lifecycle)
             self._look_at_all(self.client.registry.collection(resource))
+        for key in self._jobs:
+            if key.prefix not in self._lifecycles:
+                self.queue.add(key)
         for api_version, kind in unknown - self._unknown:
             for stage in by_kind[api_version, kind]:
                 message = f"The server has no {kind} of {api_version}. The Stage waits for it."
@@ -223,6 +228,7 @@ class Stages(Loop):
         obj: Object | None = None
         if job is None or job.revision != entry.revision or job.lifecycle is not lifecycle:
             obj = await self.client.in_version(resource, entry)
+            self._end_job(key)
             job = self._jobs[key] = self._plan(key, lifecycle, entry, obj)
         if job.stage is None or job.is_done:
             return
@@ -235,14 +241,28 @@ class Stages(Loop):
         )
 
     def _forget(self, key: Ref) -> None:
-        self._jobs.pop(key, None)
+        self._end_job(key)
         self._histories.pop(key, None)
+
+    def _end_job(self, key: Ref) -> None:
+        """Forgets the plan for an object, also that a pod waits for its node."""
+        job = self._jobs.pop(key, None)
+        if job is None or not job.missing_node:
+            return
+        pods = self._homeless.get(job.missing_node, set())
+        pods.discard(key)
+        if not pods:
+            self._homeless.pop(job.missing_node, None)
 
     def _plan(self, key: Ref, lifecycle: Lifecycle, entry: Entry, obj: Object) -> Job:
         """Chooses the next Stage of an object, and its time."""
         now = self.clock.now()
-        if key.prefix == self._prefixes["pods"] and not self._is_on_node(key, obj):
-            return Job(entry.revision, lifecycle, None, now)
+        if key.prefix == self._prefixes["pods"]:
+            node = obj["spec"].get("nodeName") or ""
+            if not node or self.client.get("nodes", node) is None:
+                if node:
+                    self._homeless.setdefault(node, set()).add(key)
+                return Job(entry.revision, lifecycle, None, now, missing_node=node)
         history = self._histories.setdefault(key, History())
         history.decisions += 1
         subject = Subject(obj, now, Random(f"{SEED} {key.key} {history.decisions}"))
@@ -260,16 +280,6 @@ class Stages(Loop):
         if history.repetitions >= REPETITIONS:
             delay = max(delay, PAUSE)
         return Job(entry.revision, lifecycle, stage, now + delay)
-
-    def _is_on_node(self, key: Ref, pod: Object) -> bool:
-        """Whether a pod is bound to a node that exists. Stages act on no others."""
-        name = pod["spec"].get("nodeName")
-        if not name:
-            return False
-        if self.client.get("nodes", name) is not None:
-            return True
-        self._homeless.setdefault(name, set()).add(key)
-        return False
 
     async def _play(
         self, key: Ref, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object
