@@ -43,6 +43,7 @@ BODIES = {
     "containers": (
         "POST", "pods", '{"metadata":{"name":"x"},"spec":{"containers":[%s]}}',
         '{"name":"a#","image":"a"}', JSON),
+    "finalizers": ("POST", "configmaps", '{"metadata":{"name":"x","finalizers":[%s]}}', '"a/#"', JSON),
     "merged data": ("PATCH", "configmaps/long", '{"data":{%s}}', '"k#":""', MERGE),
     "merged volumes": ("PATCH", "pods/long", '{"spec":{"volumes":[%s]}}', '{"name":"v#"}', STRATEGIC),
     "applied data": (
