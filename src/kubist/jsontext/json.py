@@ -90,9 +90,10 @@ def may_repeat(body: bytes, value: Any) -> bool:
     """
     if b"\\" in body and b"\\u003a" in body.lower():
         return True
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
-        check_depth(value)
-    return body.count(b":") != orjson.dumps(value).count(b":")
+    try:
+        return body.count(b":") != orjson.dumps(_wrapped(value)).count(b":")
+    except orjson.JSONEncodeError:
+        raise DecodeError("exceeded max depth") from None
 
 
 def parse_exact(
@@ -121,6 +122,11 @@ def parse_exact(
     return value
 
 
+def _wrapped(value: Any) -> Any:
+    """The value within as many lists as orjson's limit is above MAX_DEPTH."""
+    return [[[[[[[[[[[[[[value]]]]]]]]]]]]]]
+
+
 def check_depth(value: Any) -> None:
     """Rejects a value that is nested deeper than MAX_DEPTH."""
     if _is_too_deep(value):
@@ -129,8 +135,7 @@ def check_depth(value: Any) -> None:
 
 def _is_too_deep(value: Any) -> bool:
     try:
-        # Within as many lists as orjson's limit is above MAX_DEPTH.
-        orjson.dumps([[[[[[[[[[[[[[value]]]]]]]]]]]]]], default=float)
+        orjson.dumps(_wrapped(value), default=float)
     except orjson.JSONEncodeError:
         return True
     return False
