@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.eager_task import begin, in_task
+import kubist
+from kubist.eager_task import begin, timeout
 
 
 def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -112,21 +115,66 @@ async def test_cancelling_the_task_cancels_the_waiting_coroutine() -> None:
 
 
 @on_loop
-async def test_timeout_works_after_in_task() -> None:
+async def test_timeout_works_before_the_first_wait() -> None:
     seen: list[str] = []
 
     async def work() -> None:
-        await in_task()
         try:
-            async with asyncio.timeout(0.01):
+            async with timeout(0.01):
                 await asyncio.Event().wait()
         except TimeoutError:
             seen.append("late")
+        async with timeout(60), timeout(None):
+            seen.append("in time")
 
     task = begin(work(), asyncio.get_running_loop())
     assert task is not None
     await task
-    assert seen == ["late"]
+    assert seen == ["late", "in time"]
+
+
+@on_loop
+async def test_coroutine_does_not_run_in_the_task_of_its_caller() -> None:
+    caller = asyncio.current_task()
+    tasks: list[object] = []
+
+    async def work() -> None:
+        tasks.append(asyncio.current_task())
+
+    begin(work(), asyncio.get_running_loop())
+    assert caller not in tasks
+    assert asyncio.current_task() is caller
+
+
+@on_loop
+async def test_timeout_lets_errors_and_cancellation_pass() -> None:
+    with pytest.raises(KeyError):
+        async with timeout(60):
+            raise KeyError("raised")
+
+    async def work() -> None:
+        async with timeout(60):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_nothing_else_needs_a_task_before_the_first_wait() -> None:
+    """On Python 3.11, a request has no task before its first wait, so asyncio's own timeouts and task groups fail."""
+    needs_task = re.compile(
+        r"\basyncio\.(timeout|timeout_at|TaskGroup|Timeout)\(|^from asyncio import", re.MULTILINE
+    )
+    source = Path(kubist.__file__).parent
+    users = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if needs_task.search(path.read_text())
+    }
+    assert users == {"eager_task.py"}
 
 
 STEPS = st.lists(

@@ -25,17 +25,40 @@ def begin(work: Work, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | N
             return task
         task.result()
         return None
+    caller = asyncio.current_task(loop)
+    if caller is not None:
+        # Otherwise a timeout of this coroutine would cancel the caller.
+        asyncio.tasks._leave_task(loop, caller)
     try:
         awaited = work.send(None)
     except StopIteration:
         return None
+    finally:
+        if caller is not None:
+            asyncio.tasks._enter_task(loop, caller)
     return loop.create_task(_rest(work, awaited))
 
 
-async def in_task() -> None:
-    """Ensures that there is a current task, which `asyncio.timeout` needs. There is none before the first wait."""
-    if asyncio.current_task() is None:
-        await asyncio.sleep(0)
+class timeout:
+    """`asyncio.timeout` that also works before the first wait, when there is no current task yet.
+
+    async with eager_task.timeout(5):
+        await event.wait()
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    async def __aenter__(self) -> None:
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)
+        self._timeout = asyncio.timeout(self._seconds)
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        await self._timeout.__aexit__(kind, error, trace)
 
 
 async def _rest(work: Work, awaited: Any) -> None:

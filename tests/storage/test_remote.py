@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubist import eager_task
 from kubist.storage import ipc, remote
 from kubist.storage.remote import RemoteStore
 from kubist.storage.store import Batch, Compacted, Event, KeyValue, OpenFailed, Unavailable
@@ -109,6 +110,24 @@ async def test_absent_owner_is_unavailable(tmp_path: Path, monkeypatch: pytest.M
         await owner.start()
         written = await store.create("/r/a", b"v")
         assert [event.key for event in await read(store, 0, written)] == ["/r/a"]
+
+
+async def test_requests_without_a_task_wait_for_the_owner(tmp_path: Path) -> None:
+    """On Python 3.11, a request has no task before its first wait."""
+    async with owned(tmp_path) as (owner, (store,)):
+        await store.create("/r/a", b"v")
+        await owner.stop()
+        await asyncio.sleep(0.05)
+        values: list[KeyValue | None] = []
+
+        async def request() -> None:
+            values.append(await store.get("/r/a"))
+
+        task = eager_task.begin(request(), asyncio.get_running_loop())
+        assert task is not None
+        await owner.start()
+        await task
+        assert [value and value.value for value in values] == [b"v"]
 
 
 async def test_open_watch_fails_when_the_owner_stays_away(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from string import punctuation
 from urllib.parse import quote
 
+from kubist import eager_task
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
 from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.config import Config
-from kubist.eager_task import in_task
 from kubist.http.answers import SWITCHING, Head, pieces, read_head
 from kubist.http.client import CallFailed, explain
 from kubist.http.messages import Answer, Headers, Request, Response
@@ -81,8 +80,7 @@ async def proxy(
     pool = objects.connections
     where = Where(host, port, context, backend.server_name)
     try:
-        await in_task()
-        async with asyncio.timeout(None if watch else config.request_timeout):
+        async with eager_task.timeout(None if watch else config.request_timeout):
             connection, line = await begin(pool, where, message, replayable=replayable)
             try:
                 redirects = not config.aggregator_reject_forwarding_redirect

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from kubist import eager_task
 from kubist.bootstrap.objects import advertise_address, own_endpoints
 from kubist.codec import protobuf
 from kubist.meta import times
@@ -88,7 +89,7 @@ class KubernetesService:
     async def withdraw(self) -> None:
         """Removes this server from the endpoints, unless another server with the same address renewed the lease."""
         try:
-            async with asyncio.timeout(WITHDRAW_SECONDS):
+            async with eager_task.timeout(WITHDRAW_SECONDS):
                 with contextlib.suppress(Conflict):
                     await self._store.delete(self._key, self._revision)
                 await self._reconcile()

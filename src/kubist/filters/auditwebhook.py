@@ -12,6 +12,7 @@ from typing import Protocol
 
 import orjson
 
+from kubist import eager_task
 from kubist.filters.audit import Sink
 from kubist.http.client import CallFailed
 from kubist.meta.object import Object
@@ -142,7 +143,7 @@ class AuditWebhook:
         while len(self._events) < self._settings.max_size and not self._closing:
             self._wake.clear()
             try:
-                async with asyncio.timeout(max(deadline - clock(), 0)):
+                async with eager_task.timeout(max(deadline - clock(), 0)):
                     await self._wake.wait()
             except TimeoutError:
                 break

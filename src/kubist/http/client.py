@@ -7,7 +7,7 @@ import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kubist.eager_task import in_task
+from kubist import eager_task
 from kubist.http.answers import Head, pieces, read_head
 from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 from kubist.http.redirects import Outgoing, RedirectFailed, address, next_request
@@ -75,8 +75,7 @@ async def _call(calling: Calling, request: Outgoing, timeout: float, *, follows:
     called = request.method.capitalize()
     sent: list[Outgoing] = []
     try:
-        await in_task()
-        async with asyncio.timeout(timeout):
+        async with eager_task.timeout(timeout):
             while True:
                 sent.append(request)
                 head, body = await _exchange(calling, request, sent[0])

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist import eager_task
 from kubist.control.clusterroles import GROUP as RBAC_GROUP
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.crd import definition
@@ -111,7 +112,7 @@ class State:
         crds = self.server.find("apiextensions.k8s.io/v1", "CustomResourceDefinition")
         assert crds is not None
         try:
-            async with asyncio.timeout(ESTABLISH_SECONDS):
+            async with eager_task.timeout(ESTABLISH_SECONDS):
                 while (entry := self.entry(crds, "", name)) is not None:
                     crd = entry.object()
                     if definition.established(crd):

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from kubist.eager_task import in_task
+from kubist import eager_task
 
 from . import etcd_messages as pb
 from .etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
@@ -87,7 +87,7 @@ class EtcdStore:
             self._tasks.append(asyncio.create_task(compact_forever(self._client, self._compaction_interval)))
         try:
             # etcd may be starting at the same time as this process.
-            async with asyncio.timeout(OPEN_SECONDS):
+            async with eager_task.timeout(OPEN_SECONDS):
                 await self._following.wait()
         except TimeoutError:
             await self.close()
@@ -175,10 +175,9 @@ class EtcdStore:
 
     async def _oldest(self, refused: int) -> int:
         """Oldest revision that etcd keeps. etcd reports it only to a watch."""
-        await in_task()
         try:
             async with (
-                asyncio.timeout(CALL_SECONDS),
+                eager_task.timeout(CALL_SECONDS),
                 contextlib.aclosing(self._client.watch(self._fence, b"", refused)) as responses,
             ):
                 async for _ in responses:

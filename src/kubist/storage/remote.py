@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from kubist import eager_task
+
 from . import ipc
 from .hub import Hub
 from .shared import SharedRevision
@@ -50,7 +52,7 @@ class RemoteStore:
         self._give_up_timer = asyncio.get_running_loop().call_later(0.0, lambda: None)
         self._keeper = asyncio.create_task(self._keep_connected())
         try:
-            async with asyncio.timeout(OPEN_SECONDS):
+            async with eager_task.timeout(OPEN_SECONDS):
                 await self._connected.wait()
         except TimeoutError:
             await self.close()
@@ -134,7 +136,7 @@ class RemoteStore:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(OWNER_TIMEOUT):
+            async with eager_task.timeout(OWNER_TIMEOUT):
                 await self._connected.wait()
         except TimeoutError:
             raise Unavailable(AWAY) from None

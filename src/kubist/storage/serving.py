@@ -13,6 +13,8 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
+from kubist import eager_task
+
 from . import ipc
 from .shared import SharedRevision
 from .store import Batch, Compacted, Store, Unavailable
@@ -42,7 +44,7 @@ class StoreServer:
         if self._listener is not None:
             self._listener.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace):
+            async with eager_task.timeout(grace):
                 while self._connections:
                     self._quiet.clear()
                     await self._quiet.wait()

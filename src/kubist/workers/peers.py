@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from kubist import eager_task
 from kubist.discovery.counters import Counters
 
 RESPONSE_SECONDS = 1.0
@@ -42,7 +43,7 @@ class Peers:
 
 
 async def _ask(path: str) -> bytes:
-    async with asyncio.timeout(RESPONSE_SECONDS):
+    async with eager_task.timeout(RESPONSE_SECONDS):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
             return await reader.read()

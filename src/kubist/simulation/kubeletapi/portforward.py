@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
+from kubist import eager_task
 from kubist.http.conversation import Conversation, Inlet
 from kubist.http.messages import Answer, Request, Response
 from kubist.http.spdy import Session, SpdyError, SpdyStream
@@ -101,7 +102,7 @@ async def join(request: Request, pod: Object, port: int, inlet: Inlet, write: Wr
 
 async def _local(target: Target, inlet: Inlet, write: Write) -> str:
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with eager_task.timeout(CONNECT_SECONDS):
             reader, writer = await asyncio.open_connection(target.host, target.port)
     except (OSError, TimeoutError) as error:
         return f"cannot connect to {target}: {error or 'timeout'}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from kubist.eager_task import in_task
+from kubist import eager_task
 from kubist.http.answers import pieces, read_head
 from kubist.http.client import explain
 from kubist.http.messages import Headers, Request, Response
@@ -46,8 +44,7 @@ async def answer(request: Request, pod: Object, port: int, path: str, timeout: f
         headers: Headers = [(b"Content-Type", b"text/plain; charset=utf-8")]
         return Response(200, headers, explanation(pod, port).encode())
     try:
-        await in_task()
-        async with asyncio.timeout(timeout):
+        async with eager_task.timeout(timeout):
             return await _forward(request, target, path)
     except (OSError, EOFError, ValueError) as error:
         raise unavailable(f"error trying to reach service: {explain(error, str(target))}") from None
