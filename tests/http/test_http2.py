@@ -277,3 +277,10 @@ def test_http2_stop_cuts_requests_after_the_grace_period(serving: Serving, site:
         client.hear_out()
         assert not client.replies[stream].ended
     assert site.finished == 0
+
+
+def test_path_with_a_broken_escape_resets_its_stream(serving: Serving, site: Site) -> None:
+    with H2Client(serving) as client:
+        assert client.ask("GET", "/hello/%zz").reset == Error.PROTOCOL_ERROR
+        assert client.ask("GET", "/hello?a=%zz").status == 200
+    assert len(site.requests) == 1

@@ -15,6 +15,8 @@ _CONNECTION_HEADERS = frozenset(
 )
 _LF, _CR = b"\n\r"
 """Integers, because searching bytes in bytes first raises and clears a TypeError, which costs more than the search."""
+BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+"""Percent sign in a path that starts no escape."""
 METHOD_LENGTH = 64
 """Maximum length of a method in bytes. Registered methods have at most 17."""
 
@@ -77,6 +79,8 @@ def request_fields(received: list[Header]) -> Fields:
     if authority is not None:
         headers["host"] = authority.decode("utf-8", "replace")
     path, _, query = target.decode("utf-8", "replace").partition("?")
+    if "%" in path and BROKEN_ESCAPE.search(path):
+        raise Malformed
     return Fields(method.decode("ascii"), path, query, headers, repeated)
 
 

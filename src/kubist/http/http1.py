@@ -31,7 +31,7 @@ _BURST = 8
 
 
 class Http1(Connection):
-    """One HTTP/1.1 connection. `_queue` holds pipelined requests, and the status of a rejection."""
+    """One HTTP/1.1 connection. `_queue` holds pipelined requests, and a rejection."""
 
     __slots__ = (
         "_burst", "_busy", "_continue", "_current", "_eof", "_keep_alive", "_lingered", "_queue", "_reader", "_reading",
@@ -41,7 +41,7 @@ class Http1(Connection):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self._reader = Reader(self)
-        self._queue: deque[Request | int] = deque()
+        self._queue: deque[Request | Refusal] = deque()
         self._reading = True
         self._rest = b""
         self._refused = False
@@ -76,7 +76,7 @@ class Http1(Connection):
             try:
                 self._reader.feed(data)
             except Refusal as refusal:
-                self._refuse(refusal.status)
+                self._refuse(refusal)
 
     def _read_on(self) -> None:
         """Parses the data that the last turn of the event loop left over."""
@@ -117,7 +117,7 @@ class Http1(Connection):
         if self.transport.is_closing() or self.host.now > self.stall_deadline:
             self.transport.abort()
         elif self._reader.in_message and not self._busy and not self._refused:
-            self._refuse(408)
+            self._refuse(Refusal(408))
         else:
             self.close(hurry=True)
 
@@ -132,7 +132,7 @@ class Http1(Connection):
 
     # Requests, one after the other
 
-    def take(self, request: Request | int) -> None:
+    def take(self, request: Request | Refusal) -> None:
         if not self._busy and self.writable and not self._queue and self._burst < _BURST:
             self._burst += 1
             self._begin(request)
@@ -147,13 +147,13 @@ class Http1(Connection):
             self._reading = False
             self.transport.pause_reading()
 
-    def _begin(self, request: Request | int) -> None:
+    def _begin(self, request: Request | Refusal) -> None:
         self._busy = True
         self._continue = False
-        if isinstance(request, int):
+        if isinstance(request, Refusal):
             self._current = None
             self._keep_alive = False
-            self._send(Response(request, []))
+            self._send(request.response())
             return
         self._current = request
         # The parser may already be at the next request, so keep-alive is decided here.
@@ -206,14 +206,14 @@ class Http1(Connection):
             if not self._rest:
                 self.transport.resume_reading()
 
-    def _refuse(self, status: int) -> None:
+    def _refuse(self, refusal: Refusal) -> None:
         self._refused = True
         self._reader.abandon()
         self.deadline = NEVER
         if self._busy or self._queue or not self.writable:
-            self._queue.append(status)
+            self._queue.append(refusal)
         else:
-            self._begin(status)
+            self._begin(refusal)
 
     # Responses
 

@@ -59,6 +59,8 @@ class KnownHeads:
             return None
         method, target = match.groups()
         path, _, query = target.decode("ascii").partition("?")
+        if "%" in path:
+            return None
         return Request(
             method.decode("ascii"),
             path,

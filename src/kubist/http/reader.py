@@ -6,26 +6,51 @@ passed. `known_heads.py` is an optimisation for headers that a client repeats.
 
 from __future__ import annotations
 
+import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import httptools
 
 from kubist.http.bodies import Pieces, add, joined
 from kubist.http.connection import NEVER, header_name
-from kubist.http.fields import join_repeated
+from kubist.http.fields import BROKEN_ESCAPE, METHOD_LENGTH, join_repeated
 from kubist.http.known_heads import KnownHeads
-from kubist.http.messages import Request
+from kubist.http.messages import Request, Response
 
 if TYPE_CHECKING:
     from kubist.http.http1 import Http1
 
 
+_COMMON = re.compile(rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) |[\r\n]")
+"""Start of a message that llhttp reads itself: a method, or an empty line before the request."""
+_METHOD = re.compile(rb"([\w!#$%&'*+.^`|~-]+)( ?)", re.ASCII)
+_STAND_IN = b"GET "
+"""Method that llhttp gets instead of an uncommon one. It rejects most of these."""
+_HOST = re.compile(r"[\w!$%&'()*+,./:;=?@\[\]~-]*", re.ASCII)
+_UNSUPPORTED_VERSION = "unsupported protocol version"
+_PLAIN_TEXT = (b"Content-Type", b"text/plain; charset=utf-8")
+
+
 class Refusal(Exception):
     """Request that is malformed or rejected by the transport. The connection ends with this status."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
+    def __init__(self, status: int, why: str = "") -> None:
+        super().__init__(status, why)
         self.status = status
+        self.why = why
+
+    def response(self) -> Response:
+        """Plain text, as of Go's HTTP server: the request has not reached the API."""
+        status = HTTPStatus(self.status)
+        if status is HTTPStatus.EXPECTATION_FAILED:
+            return Response(status, [])
+        if status is HTTPStatus.NOT_IMPLEMENTED:
+            return Response(status, [_PLAIN_TEXT], self.why.encode())
+        text = (
+            f"{status.value} {status.phrase}: {self.why}" if self.why else f"{status.value} {status.phrase}"
+        )
+        return Response(status.value, [_PLAIN_TEXT], text.encode())
 
 
 class Reader:
@@ -33,7 +58,8 @@ class Reader:
 
     __slots__ = (
         "_begun", "_bodiless", "_body", "_body_size", "_connection", "_head_count", "_head_left", "_headers",
-        "_in_head", "_known_heads", "_limits", "_oversized", "_parser", "_repeated", "_url", "_version", "in_body",
+        "_in_head", "_known_heads", "_limits", "_method", "_oversized", "_parser", "_repeated", "_start", "_url",
+        "_version", "in_body",
     )  # fmt: skip
 
     def __init__(self, connection: Http1) -> None:
@@ -44,6 +70,10 @@ class Reader:
         self._begun = 0
         self._in_head = False
         self.in_body = False
+        self._start = b""
+        """First bytes of a request whose method is incomplete."""
+        self._method = ""
+        """Uncommon method of the request. llhttp has read GET in its place."""
         self._url = b""
         self._version = "1.1"
         self._headers: dict[str, str] = {}
@@ -59,7 +89,7 @@ class Reader:
 
     @property
     def in_message(self) -> bool:
-        return self._in_head or self.in_body
+        return self._in_head or self.in_body or bool(self._start)
 
     def feed(self, data: bytes) -> None:
         begins = not self._in_head and not self.in_body
@@ -67,10 +97,31 @@ class Reader:
             self._connection.deadline = NEVER
             self._connection.take(request)
             return
+        if begins and (self._start or _COMMON.match(data) is None):
+            data = self._take_method(self._start + data)
+            if not data:
+                return
         self._begun = 0
         self._parse(data)
         if begins and self._begun == 1 and self._version == "1.1" and not self._repeated:
             self._known_heads.add(data, self._headers)
+
+    def _take_method(self, data: bytes) -> bytes:
+        """Puts GET in the place of an uncommon method. Returns no bytes while the method is incomplete."""
+        self._start = b""
+        match = _METHOD.match(data)
+        if match is None or len(match[1]) > METHOD_LENGTH:
+            raise Refusal(400)
+        if not match[2]:
+            if match.end() < len(data):
+                raise Refusal(400)
+            self._start = data
+            self._connection.deadline = self._connection.host.now + self._limits.header_timeout
+            return b""
+        if _COMMON.match(data):
+            return data
+        self._method = match[1].decode("ascii")
+        return _STAND_IN + data[match.end() :]
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -86,7 +137,9 @@ class Reader:
             if isinstance(error.__context__, Refusal):
                 raise error.__context__ from None
             raise
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
+            if str(error) == "Invalid HTTP version":
+                raise Refusal(505, _UNSUPPORTED_VERSION) from None
             raise Refusal(400) from None
         if self._in_head:
             self._head_left -= len(data)
@@ -100,7 +153,7 @@ class Reader:
     def abandon(self) -> None:
         """Stops receiving this message, and drops what was received."""
         self._in_head = self.in_body = False
-        self._url, self._headers, self._repeated, self._body = b"", {}, None, []
+        self._start, self._url, self._headers, self._repeated, self._body = b"", b"", {}, None, []
 
     def close(self) -> None:
         """Breaks reference cycles after the connection is lost."""
@@ -148,9 +201,15 @@ class Reader:
             join_repeated(headers, self._repeated)
         self._version = version = self._parser.get_http_version()
         if version != "1.1" and version != "1.0":
-            raise Refusal(505)
-        if version == "1.1" and "host" not in headers:
-            raise Refusal(400)
+            if version == "0.9":
+                raise Refusal(400)
+            raise Refusal(505, _UNSUPPORTED_VERSION)
+        host = headers.get("host")
+        if host is None:
+            if version == "1.1":
+                raise Refusal(400, "missing required Host header")
+        elif _HOST.fullmatch(host) is None:
+            raise Refusal(400, "malformed Host header")
         longest = self._limits.path_bytes
         if len(self._url) > longest and self._url.find(b"?", 0, longest + 1) < 0:
             raise Refusal(414)
@@ -164,7 +223,7 @@ class Reader:
             if version != "1.1":
                 raise Refusal(400)
             if encoding.lower() != "chunked":
-                raise Refusal(501)
+                raise Refusal(501, "Unsupported transfer encoding")
         elif "content-length" not in headers:
             return
         self._connection.deadline = self._connection.host.now + self._limits.body_timeout
@@ -202,6 +261,7 @@ class Reader:
 
     def _request(self, body: bytes) -> Request:
         connection = self._connection
+        method, self._method = self._method or self._parser.get_method().decode("ascii"), ""
         target = self._url.decode("ascii", "replace")
         if target[0] != "/" and target != "*":
             # Absolute form, as sent to a proxy. The target of CONNECT has no path.
@@ -213,8 +273,10 @@ class Reader:
                 path = authority.partition("?")[2] and f"?{authority.partition('?')[2]}"
             target = f"/{path}"
         path, _, query = target.partition("?")
+        if "%" in path and BROKEN_ESCAPE.search(path):
+            raise Refusal(400)
         return Request(
-            self._parser.get_method().decode("ascii"),
+            method,
             path,
             query,
             self._headers,
