@@ -172,7 +172,14 @@ def test_watch_from_a_compacted_version_gets_an_error_event(live: Live) -> None:
         event = watch.next()
         assert event is not None and event["type"] == "ERROR"
         assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        oldest = live.cache.collections["/registry/configmaps/"].window_start
+        assert event["object"]["message"] == f"too old resource version: {begin} ({oldest})"
         assert watch.next() is None
+    for path in ("/api/v1/events", "/apis/events.k8s.io/v1/events"):
+        live.cache.collections["/registry/events/"].window_start = now
+        with client.watch(f"{path}?resourceVersion={begin}") as watch:
+            message = "The resourceVersion for the provided watch is too old."
+            assert (watch.next() or {})["object"]["message"] == message
     with client.watch(f"{MAPS}?resourceVersion={now}") as watch:
         client.post(MAPS, configmap("after"))
         assert watch.take(1)[0]["object"]["metadata"]["name"] == "after"

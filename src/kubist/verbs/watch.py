@@ -34,6 +34,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 Waiting = tuple[str, Entry | bytes, Change | None]
 """Event to send: its type, its entry, and the change whose watchers share the event's bytes."""
 EXPIRED = "The resourceVersion for the provided watch is too old."
+"""Message of the reference's store. Its watch cache, which serves everything but events, has another one."""
 
 
 async def watch(ctx: ResourceRequest) -> Stream:
@@ -117,14 +118,20 @@ class Watcher:
             return
         self.after = version or self.cache.revision
         if self.after < self.ctx.resource.since:
-            self.error = status.gone(EXPIRED)
+            self.error = self._expired(self.ctx.resource.since)
         elif self.after < self.collection.window_start:
             try:
                 self.past = await self.collection.history(self.after)
-            except Compacted:
-                self.error = status.gone(EXPIRED)
+            except Compacted as error:
+                self.error = self._expired(min(error.revision, self.collection.window_start))
             except Unavailable as error:
                 raise status.unavailable(str(error)) from None
+
+    def _expired(self, oldest: int) -> status.APIError:
+        """410 Expired. `oldest` is the oldest resource version that a watch may start after."""
+        if self.ctx.resource.resource == "events" and not self.ctx.resource.custom:
+            return status.gone(EXPIRED)
+        return status.gone(f"too old resource version: {self.after} ({oldest})")
 
     async def _reach(self, version: int) -> None:
         """Wait for a version that the cache has not reached; after the timeout the stream gets an error event."""
