@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+from collections.abc import Callable
 
+import pytest
+
+from kubist.clock import Clock, Timer
 from kubist.control.queue import Queue
 
 
@@ -29,25 +32,29 @@ def test_key_added_while_active_is_queued_again() -> None:
     assert keys.next() == "a"
 
 
-def test_failed_keys_are_retried_with_backoff() -> None:
-    async def work() -> list[float]:
+def test_failed_keys_are_retried_with_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays: list[float] = []
+
+    def note_delay(self: Clock, seconds: float, callback: Callable[..., object], *args: object) -> Timer:
+        delays.append(seconds)
+        return asyncio.get_running_loop().call_later(0, callback, *args)
+
+    monkeypatch.setattr(Clock, "call_after", note_delay)
+
+    async def work() -> None:
         arrived = asyncio.Event()
         keys: Queue[str] = Queue(arrived.set)
         keys.add("a")
-        times = []
         for _ in range(4):
             await arrived.wait()
             arrived.clear()
-            times.append(asyncio.get_running_loop().time())
             key = keys.next()
             assert key == "a"
             keys.done(key, failed=True)
         keys.close()
-        return [later - earlier for earlier, later in itertools.pairwise(times)]
 
-    waits = asyncio.run(work())
-    assert waits[0] >= 0.009
-    assert waits[2] > waits[0] * 2
+    asyncio.run(work())
+    assert delays == pytest.approx([0.01, 0.02, 0.04, 0.08])
 
 
 def test_earliest_delay_counts() -> None:
