@@ -18,7 +18,7 @@ from kubist.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, setti
 from tests.cli.processes import Running, running
 from tests.live import TOKENS, Pki
 
-SECONDS = 4.0
+SECONDS = 2.0
 """Maximum seconds of an attack."""
 
 
