@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from kubist.http import openssl
+from tests import programs
 from tests.live import Client, Live, Pki
 from tests.storage.cluster import EtcdCluster
 from tests.storage.etcd_server import EtcdServer, running_etcd
@@ -47,9 +49,21 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 _OF_WORKER = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PYTEST_XDIST_")}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish() -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Prints which tests were skipped, as the last lines."""
     os.environ.update(_OF_WORKER)
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not isinstance(reporter, pytest.TerminalReporter):  # in a worker
+        return
+    reasons = collections.Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in reporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in reasons.most_common():
+        reporter.write_line(f"Skipped {count} {'test' if count == 1 else 'tests'}: {reason}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -110,8 +124,7 @@ def real_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
 @pytest.fixture
 def etcd_directory(tmp_path: Path) -> Path:
     """Directory for an etcd of the test. Skips the test without etcd."""
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
+    programs.require("etcd")
     return tmp_path
 
 

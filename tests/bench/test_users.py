@@ -11,7 +11,7 @@ from kubernetes import client
 
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from tests.bench.tools import KUBECTL
+from tests import programs
 
 PODS = "/api/v1/namespaces/default/pods"
 READ_PODS = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
@@ -61,9 +61,9 @@ def test_clients_and_kubeconfig_act_as_the_user(cluster: Cluster) -> None:
     assert core.list_namespaced_pod("default").items == []
     with pytest.raises(client.ApiException, match="403"):
         core.list_namespaced_secret("default")
-    if KUBECTL:
+    if programs.find("kubectl"):
         done = subprocess.run(
-            [KUBECTL, "--kubeconfig", str(alice.kubeconfig), "auth", "whoami", "-o", "name"],
+            ["kubectl", "--kubeconfig", str(alice.kubeconfig), "auth", "whoami", "-o", "name"],
             capture_output=True,
             text=True,
             check=False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from kubist import errors
 from kubist.cli import exits
 from kubist.cli.commands import all_commands
+from tests import programs
 from tests.cli.processes import environment, kubist
 
 ROOT = Path(__file__).parents[2]
@@ -35,10 +35,9 @@ def test_every_command_has_an_example() -> None:
     assert all(f"kubist {name}" in examples for name in all_commands())
 
 
+@programs.needs("bash", *programs.used_in(PAGE))
 def test_examples_run(home: Path) -> None:
     """In order, in one directory."""
-    if not shutil.which("bash"):
-        pytest.skip("no bash")
     variables = environment(home)
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
     examples = re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

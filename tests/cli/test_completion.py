@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from kubist.cli.candidates import complete
 from kubist.cli.commands import all_commands
+from tests import programs
 from tests.cli.processes import environment, kubist
 from tests.cli.terminals import Terminal
 
@@ -102,6 +102,7 @@ COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _kubist; printf '
         ("kubist serve --controllers '*,-garb'", ["*,-garbagecollector"]),
     ],
 )
+@programs.needs("bash")
 def test_bash_function_replies(words: str, expected: list[str], home: Path) -> None:
     (home / "folder").mkdir()
     (home / "my file").write_text("")
@@ -119,8 +120,7 @@ def press_tab(terminal: Terminal, typed: str, shown: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_tab_completes_in_a_terminal(shell: str, home: Path) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"{shell} is not installed")
+    programs.require(shell)
     start = {
         "bash": ["bash", "--norc", "--noprofile", "-i"],
         "zsh": ["zsh", "-f", "-i"],
@@ -142,9 +142,8 @@ def test_tab_completes_in_a_terminal(shell: str, home: Path) -> None:
         assert terminal.finish() == 0
 
 
+@programs.needs("fish")
 def test_fish_completes(home: Path) -> None:
-    if not shutil.which("fish"):
-        pytest.skip("fish is not installed")
     (home / "folder").mkdir()
     for line, expected in (
         ("kubist sta", ["status"]),

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests import programs
 from tests.cli.processes import environment
 from tests.docs.pages import DOCS, Block, blocks
 
@@ -22,6 +23,7 @@ def in_language(language: str) -> list[Block]:
     return [block for block in BLOCKS if block.language == language]
 
 
+@programs.needs("bash")
 def test_scripts_run_and_print_what_the_page_shows(home: Path) -> None:
     variables = environment(home)
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"

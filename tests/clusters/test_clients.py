@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -17,13 +16,14 @@ import pytest
 from kubist.testing import Cluster
 from kubist.testing.clients import Clients
 from kubist.testing.clusters import LogicalCluster
+from tests import programs
 from tests.clients.conftest import CRD
 from tests.clients.test_kopf import OPERATOR
 from tests.simulation.streams.conftest import Kubectl
 from tests.simulation.streams.test_kubectl import TRANSPORTS, free_port
 from tests.waiting import wait_for
 
-needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+needs_kubectl = programs.needs("kubectl")
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",

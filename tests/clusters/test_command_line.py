@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import programs
 from tests.cli.processes import kubist, running
 
 DATA = "--data-dir=data"
@@ -49,7 +49,7 @@ def test_list_create_and_delete(home: Path) -> None:
     assert header.split() == ["NAME", "STATE", "STORAGE", "CREATED", "EXPIRES"]
     assert row.split()[:3] == ["team-a", "Running", "disk"]
     (home / "team-a.yaml").write_text(made.stdout)
-    if shutil.which("kubectl"):
+    if programs.find("kubectl"):
         command = [
             "kubectl",
             "--kubeconfig",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubist.testing import Cluster
+from tests import programs
 from tests.testing.test_docs import blocks, run
 
 PAGE = "clusters.md"
@@ -26,6 +27,7 @@ def test_examples_with_tests_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", blocks(PAGE, "bash"))
 def test_examples_with_curl_run(script: str, host: Cluster, tmp_path: Path) -> None:
+    programs.require("bash", *programs.used_in(script))
     variables = os.environ | {
         "KUBIST_URL": host.url,
         "KUBIST_TOKEN": host.token,

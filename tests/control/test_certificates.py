@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
-import shutil
 import ssl
 import subprocess
 import urllib.error
@@ -24,6 +23,7 @@ from kubist.filters.clientca import UID
 from kubist.http import openssl
 from kubist.http.certificates import new_authority
 from kubist.testing import Cluster
+from tests import programs
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -227,7 +227,7 @@ def approve(cluster: Cluster, name: str) -> None:
     cluster.request("PUT", f"{path}/approval", held)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 @pytest.mark.parametrize(
     "usages", [["client auth"], ["digital signature", "client auth"], ["key encipherment", "client auth"]]
 )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from typing import Any
 
-import pytest
-
 from kubist.meta.object import Object
 from kubist.testing import Cluster
+from tests import programs
 
-KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
-needs_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
+needs_kubectl = programs.needs("kubectl")
 LABELS = {"app": "web"}
 
 
@@ -33,8 +29,7 @@ def workload(kind: str, **spec: Any) -> Object:
 
 def run_kubectl(cluster: Cluster, *arguments: str) -> str:
     """Output of kubectl, which must succeed."""
-    assert KUBECTL
-    command = [KUBECTL, "--kubeconfig", str(cluster.kubeconfig), *arguments]
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -6,14 +6,14 @@ server that was started last. Commands of NOT_RUN need software that tests do no
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
+
+from tests import programs
 
 NOT_RUN = {
     "docker": "needs a container engine; tests/packaging/test_container.py checks the files",
@@ -144,6 +144,7 @@ class Shell:
             ports = ["2379"]
             url = f"http://127.0.0.1:{self._take('2379')}"
             peers = f"http://127.0.0.1:{free_port()}"
+            line = line.replace("etcd", programs.path_of("etcd"), 1)
             line += f" --listen-client-urls {url} --advertise-client-urls {url} --listen-peer-urls {peers}"
             line += f" --initial-advertise-peer-urls {peers} --initial-cluster default={peers}"
         elif documented := _PORT.search(line):
@@ -186,8 +187,3 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
     return port
-
-
-def is_available(line: str) -> bool:
-    """Whether the first program of a line is installed."""
-    return shutil.which(line.split()[0], path=os.environ["PATH"]) is not None

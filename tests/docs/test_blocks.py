@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +24,7 @@ import pytest
 import yaml
 
 from kubist.testing import Cluster, Host
+from tests import programs
 from tests.docs import shell
 from tests.docs.pages import DOCS, ROOT, Block, blocks
 from tests.testing import test_docs
@@ -53,8 +53,6 @@ STARTED = {
     "docs/troubleshooting.md": "kubist serve",
 }
 """Servers that run already when the reader of a page begins."""
-OPTIONAL = ("go",)
-"""Tools that a machine may lack. Commands that use them do not run there."""
 _FILE = re.compile(r"^(?:#|//|<!--) file: (\S+)")
 _AGES = re.compile(r"\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+\b")
 
@@ -122,8 +120,6 @@ class Page:
             while command.endswith("\\"):
                 more, _, shown = shown.partition("\n")
                 command = f"{command}\n{more}"
-            if any(tool in command.split() and shutil.which(tool) is None for tool in OPTIONAL):
-                continue
             fails = "terminated with exit code" in shown
             output = self.run("bash", "-euo", "pipefail", "-c", command, fails=fails)
             assert normalized(output) == normalized(shown), command
@@ -132,7 +128,7 @@ class Page:
         if shell.is_shown_only(block.text):
             return
         for line in shell.lines(block.text):
-            if shell.is_run(line) and (not line.startswith("etcd ") or shell.is_available(line)):
+            if shell.is_run(line):
                 self.shell.run(line)
 
     def play_yaml(self, block: Block) -> None:
@@ -158,19 +154,28 @@ def normalized(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+def programs_of(block: Block) -> list[str]:
+    """Optional programs that a block runs."""
+    if block.language == "sh":
+        shown_only = shell.is_shown_only(block.text)
+        run = [] if shown_only else [line for line in shell.lines(block.text) if shell.is_run(line)]
+        return programs.used_in("\n".join(run))
+    return programs.used_in(block.text) if block.language in ("bash", "console") else []
+
+
+@programs.needs("bash")
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_blocks_of_a_page_run(path: Path, kubist_host: Host, tmp_path: Path) -> None:
     name = path.relative_to(ROOT).as_posix()
-    elsewhere = ELSEWHERE.get(name, frozenset())
+    played = [block for block in blocks(path) if block.language not in ELSEWHERE.get(name, ())]
+    programs.require(*(program for block in played for program in programs_of(block)))
     cluster = kubist_host.cluster(workloads=True)
     page = Page(cluster, tmp_path)
     try:
         if name in STARTED:
             page.shell.run(STARTED[name])
-        for block in blocks(path):
-            if block.language not in elsewhere:
-                page.play(block)
+        for block in played:
+            page.play(block)
     finally:
         page.shell.close()
         cluster.stop()

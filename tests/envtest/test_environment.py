@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from tests import programs
 from tests.envtest.conftest import ControlPlane, NewControlPlane, is_free, stop
 from tests.storage.etcd_server import EtcdServer
 from tests.waiting import wait_for
@@ -159,7 +160,7 @@ def test_wrong_variables_end_the_start(
     assert [line for line in result.stderr.splitlines() if re.search(why, line)]
 
 
-@pytest.mark.skipif(EtcdServer.missing() is not None, reason="there is no etcd on PATH")
+@programs.needs("etcd")
 def test_real_etcd_still_works(control_plane: NewControlPlane) -> None:
     plane = control_plane()
     etcd = EtcdServer(plane.home)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import random
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubist.filters.chains import MAX_SIGNATURES, Certificate, NotTrusted, Roots
+from tests import programs
 from tests.filters.certs import Made, authority, key_usage, make
 
 _PEM = serialization.Encoding.PEM
@@ -202,20 +202,20 @@ def _leaf(directory: Path) -> bytes:
     return (directory / "leaf.crt").read_bytes()
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 def test_x509_version_1_ca_is_trusted(tmp_path: Path) -> None:
     der = issue_with_openssl(tmp_path, 2048, "sha256")
     assert x509.load_der_x509_certificate(der).version is x509.Version.v1
     assert trusted([ROOT], [der]) == ""
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 @pytest.mark.parametrize(("bits", "digest"), [(2048, "sha1"), (512, "sha256")])
 def test_weak_signatures_and_short_keys_are_rejected(tmp_path: Path, bits: int, digest: str) -> None:
     assert trusted([ROOT], [issue_with_openssl(tmp_path, bits, digest)]) != ""
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 @pytest.mark.parametrize("case", [case for case in (*ACCEPTED, *REJECTED) if case not in OPENSSL_DIFFERS])
 def test_verdicts_agree_with_openssl(case: str, tmp_path: Path) -> None:
     roots, chain = ACCEPTED[case]() if case in ACCEPTED else REJECTED[case][0]()

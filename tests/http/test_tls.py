@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import ssl
 import stat
@@ -16,6 +15,7 @@ import pytest
 from kubist.http import openssl, server_context
 from kubist.http.certificates import Pair, load_authority, new_authority, save
 from kubist.http.tls import client_context, read_certificates
+from tests import programs
 from tests.http.serving import Pki, Serving, Site, read_all
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -106,7 +106,7 @@ def s_client(serving: Serving, *options: str) -> bytes:
     return done.stdout + done.stderr
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 @pytest.mark.skipif(openssl.library() is None, reason="this Python's OpenSSL cannot be reached")
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
 def test_handshake_names_the_accepted_authorities(
@@ -155,7 +155,7 @@ def test_session_is_not_resumed(serving: Serving, pki: Pki, version: ssl.TLSVers
         assert not second.session_reused
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+@programs.needs("openssl")
 @pytest.mark.skipif(openssl.library() is None, reason="this Python's OpenSSL cannot be reached")
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
 def test_openssl_client_cannot_resume(serving: Serving, tmp_path: Path, version: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.cli.processes import ROOT
 from tests.packaging.installed import run
 
@@ -84,8 +85,7 @@ def test_missing_interpreter_names_the_next_step(
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Folder with the files that the set-up reads, and a set-up that only names its arguments."""
-    if shutil.which("make") is None:
-        pytest.skip("no make")
+    programs.require("make")
     (tmp_path / "tools").mkdir()
     for name in ("Makefile", "pyproject.toml", "tools/find-python"):
         shutil.copy(ROOT / name, tmp_path / name)

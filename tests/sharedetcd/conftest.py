@@ -15,11 +15,11 @@ import yaml
 from kubist.meta.object import Object
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import KeyValue
+from tests import programs
 from tests.live import Client, Live
 from tests.storage.etcd_server import EtcdServer
 from tests.waiting import wait_for
 
-from . import reference
 from .reference import Reference, SharedPki
 
 COMPACTION_SECONDS = 4
@@ -105,9 +105,7 @@ def encryption() -> Object:
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     """One pair of servers for all tests."""
-    for reason in (reference.missing(), EtcdServer.missing()):
-        if reason is not None:
-            pytest.skip(reason)
+    programs.require("kube-apiserver", "etcd")
     directory: Path = tmp_path_factory.mktemp("shared-etcd")
     config = directory / "encryption.yaml"
     config.write_text(yaml.safe_dump(encryption()))

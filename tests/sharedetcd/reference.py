@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import ssl
 import subprocess
 import time
@@ -16,31 +14,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kubist.config import Config
+from tests import programs
 from tests.live import Client, Pki
 from tests.storage.etcd_server import free_port
 
-VARIABLE = "KUBE_APISERVER"
-FOLDERS = (os.environ.get("KUBEBUILDER_ASSETS", ""), "/usr/local/kubebuilder/bin")
 ADDRESS = "192.0.2.11"
 """The reference's address in the endpoints of the Service kubernetes; nobody connects to it."""
 START_SECONDS = 90.0
-
-
-def binary() -> str | None:
-    """The path of a kube-apiserver: of KUBE_APISERVER, on PATH, or where kubebuilder keeps its binaries."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return named
-    found = shutil.which("kube-apiserver")
-    if found:
-        return found
-    places = (Path(folder, "kube-apiserver") for folder in FOLDERS if folder)
-    return next((str(place) for place in places if os.access(place, os.X_OK)), None)
-
-
-def missing() -> str | None:
-    """The reason to skip, or None if there is a kube-apiserver."""
-    return None if binary() else f"no kube-apiserver: set {VARIABLE} to the path of its binary"
 
 
 class SharedPki(Pki):
@@ -71,7 +51,7 @@ class Reference:
         self.log = directory / "kube-apiserver.log"
         self._pki = pki
         self._command = [
-            str(binary()),
+            programs.path_of("kube-apiserver"),
             f"--etcd-servers={etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",

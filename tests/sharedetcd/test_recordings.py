@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.live import Live
 from tests.storage.etcd_server import EtcdServer
 
-from . import reference
 from .reference import Reference, SharedPki
 
 pytestmark = [
     pytest.mark.etcd,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(reference.missing() is not None, reason=str(reference.missing())),
+    programs.needs("kube-apiserver", "etcd"),
 ]
 CONFORMANCE = Path(__file__).parent.parent / "conformance"
 TOKENS = """admin-token,admin,u-admin,"system:masters"
@@ -68,8 +68,6 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """Both servers on an empty etcd, started as the recorded one was."""
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
     pki, etcd = SharedPki(tmp_path), EtcdServer(tmp_path)
     pki.path("tokens.csv").write_text(TOKENS)
     services = "10.0.0.0/16"

@@ -13,6 +13,7 @@ import pytest
 
 from kubist.kinds.core.service_ports import KEY, held
 from kubist.meta.object import Object
+from tests import programs
 from tests.live import Client, concurrently, configmap, seen, version
 from tests.waiting import wait_for
 
@@ -22,7 +23,7 @@ from .samples import NAMESPACE, Sample, samples
 
 pytestmark = [
     pytest.mark.etcd,
-    pytest.mark.skipif(reference.missing() is not None, reason=str(reference.missing())),
+    programs.needs("kube-apiserver", "etcd"),
 ]
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.cli.processes import Running
 from tests.live import Live, Pki
 from tests.outages import Work
@@ -88,9 +88,7 @@ def test_repeated_disk_failures_lose_no_write(server_pki: Pki, tmp_path: Path, n
 
 def test_failing_flushes_lose_no_acknowledged_write(server_pki: Pki, tmp_path: Path, note: Note) -> None:
     """Every seventh flush of a real process fails, by strace. After a kill no acknowledged write is lost."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("there is no strace on PATH")
+    strace = programs.path_of("strace")
     data = tmp_path / "data"
     flags = (
         "apiserver", "--secure-port=0", "--bind-address=127.0.0.1", "--authorization-mode=RBAC",

@@ -1,9 +1,8 @@
-"""Real etcd for tests: the binary on PATH, on free ports, stopped by its process id."""
+"""Real etcd for tests, on free ports, stopped by its process id."""
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests import programs
 
 
 def free_port() -> int:
@@ -34,12 +33,15 @@ class EtcdServer:
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
-    @staticmethod
-    def missing() -> str | None:
-        return None if shutil.which("etcd") else "there is no etcd on PATH"
-
     def start(self) -> None:
-        command = ["etcd", "--name", self._name, "--data-dir", str(self._directory / f"{self._name}.data")]
+        """Starts the process. Skips the test without etcd."""
+        command = [
+            programs.path_of("etcd"),
+            "--name",
+            self._name,
+            "--data-dir",
+            str(self._directory / f"{self._name}.data"),
+        ]
         command += ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
         command += ["--listen-peer-urls", self._peer, "--initial-advertise-peer-urls", self._peer]
         command += ["--initial-cluster", self.cluster, "--log-level", "warn", *self._options]
@@ -77,8 +79,6 @@ class EtcdServer:
 @contextlib.contextmanager
 def running_etcd(directory: Path) -> Iterator[EtcdServer]:
     """An etcd with one member. Skips the test without etcd."""
-    if (reason := EtcdServer.missing()) is not None:
-        pytest.skip(reason)
     server = EtcdServer(directory)
     server.start()
     server.wait()

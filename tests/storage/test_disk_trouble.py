@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from kubist.storage import sqlite_writer
+from tests import programs
 from tests.cli.processes import running
 from tests.live import Answer, Client, Live, Pki, configmap, seen
 
@@ -184,9 +185,9 @@ def test_writes_to_a_file_locked_for_long_are_503(
 def small_disk(where: Path) -> Iterator[Path]:
     """Real file system of 2 MB."""
     where.mkdir()
-    mount = shutil.which("mount")
+    mount = programs.path_of("mount")
     options = ["-t", "tmpfs", "-o", "size=2m", "kubist-test", str(where)]
-    if mount is None or subprocess.run([mount, *options], capture_output=True, check=False).returncode:
+    if subprocess.run([mount, *options], capture_output=True, check=False).returncode:
         pytest.skip("file systems cannot be mounted here")
     try:
         yield where

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import programs
 from tests.live import Live, Pki
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +113,7 @@ def test_commands_at_the_top_name_targets_and_files_that_exist() -> None:
             assert (ROOT / path).exists(), command
 
 
+@programs.needs("make")
 def test_make_passes_arguments_to_pytest() -> None:
     done = subprocess.run(
         ["make", "-n", "-o", ".venv/.installed", "test", "ARGS=tests/http/test_tls.py -x"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubist.testing import Cluster
+from tests import programs
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
@@ -58,21 +58,19 @@ def test_examples_with_programs_run(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(len(SCRIPTS)))
 def test_examples_for_the_command_line_run(number: int, cluster: Cluster) -> None:
-    if not shutil.which("kubectl"):
-        pytest.skip("no kubectl")
+    script = SCRIPTS[number][1]
+    programs.require("bash", *programs.used_in(script))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     variables = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
-    script = SCRIPTS[number][1]
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", script], env=variables, timeout=280, check=False
     )
     assert done.returncode == 0
 
 
+@programs.needs("go")
 @pytest.mark.parametrize("number", range(len(GO_PROGRAMS)))
 def test_examples_in_go_run(number: int, cluster: Cluster, tmp_path: Path) -> None:
-    if not shutil.which("go"):
-        pytest.skip("no Go")
     page, program = GO_PROGRAMS[number]
     (tmp_path / "main.go").write_text(program)
     variables = os.environ | {

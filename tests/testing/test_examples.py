@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import programs
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDINARY = ("test_site_is_registered_and_has_one_theme", "test_pages_are_counted_and_reported")
 UNDER_FAULTS = (
@@ -55,7 +57,7 @@ def test_faults_find_the_bugs_of_the_operator() -> None:
         assert outcomes_of(fixed) == dict.fromkeys(ORDINARY + UNDER_FAULTS, "PASSED")
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="no Go")
+@programs.needs("go")
 def test_faults_find_the_bugs_of_the_controller_in_go() -> None:
     ordinary = {"TestSiteIsRegisteredAndHasOneTheme", "TestPagesAreCountedAndReported"}
     under_faults = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from kubist.simulation.kubeletapi.commands import COMMANDS
 from kubist.testing import Cluster
+from tests import programs
 from tests.simulation.streams.conftest import Kubectl
 
 PAGE = (Path(__file__).parents[3] / "docs/workloads.md").read_text()
@@ -33,7 +31,7 @@ def masked(text: str) -> str:
     return re.sub(r" +$", "", text, flags=re.MULTILINE)
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+@programs.needs("kubectl", "bash")
 def test_console_examples_have_the_output_of_the_page(tmp_path: Path) -> None:
     assert len(blocks("console")) == 3
     with Cluster(workloads=True) as cluster:

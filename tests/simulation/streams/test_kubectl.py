@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import urllib.request
 from pathlib import Path
@@ -11,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from kubist.testing import Cluster
+from tests import programs
 from tests.simulation.streams.conftest import Kubectl, MakePod
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+pytestmark = programs.needs("kubectl")
 
 TRANSPORTS = {
     "websocket": {},

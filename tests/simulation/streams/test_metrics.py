@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import ssl
 
 import pytest
@@ -13,6 +12,7 @@ from kubist.meta.quantity import parse_quantity
 from kubist.schema.catalog import is_builtin
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
+from tests import programs
 from tests.simulation.streams.conftest import Kubectl, MakePod
 
 BASE = "/apis/metrics.k8s.io/v1beta1"
@@ -142,7 +142,7 @@ def test_plain_server_has_no_metrics() -> None:
     assert not is_builtin("metrics.k8s.io", "v1beta1", "PodMetrics")
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on PATH")
+@programs.needs("kubectl")
 def test_kubectl_top(cluster: Cluster, make_pod: MakePod) -> None:
     name = make_pod({"kubist.io/usage": "cpu=250m,memory=64Mi"})
     kubectl = Kubectl(cluster)
