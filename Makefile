@@ -1,6 +1,7 @@
 # All targets do their set-up themselves, in the virtual environment .venv.
 # `make serve` installs only the packages that a server needs; `make serve ARGS="--workloads"` passes flags.
 # `make dev` also installs the developer tools. `make test`, `make check` and the others begin with it.
+# `make test` runs the tests of the server, `make test-all` also those of documentation, examples, packaging and growth.
 # `make test ARGS="tests/http -x"` passes arguments to pytest.
 # `make test PYTHON=python3.13` uses that Python, with a virtual environment of its own in .venv-3.13.
 
@@ -20,7 +21,7 @@ DEV := $(VENV)/.installed
 
 ECOSYSTEM := $(BIN)/python -m pytest -m ecosystem tests/ecosystem
 
-.PHONY: serve dev test soak soak-short ecosystem ecosystem-docs check format bench docs docs-serve clean
+.PHONY: serve dev test test-all soak soak-short ecosystem ecosystem-docs check format bench docs docs-serve clean
 
 serve: $(if $(wildcard $(DEV)),$(DEV),$(SERVING))
 	@$(BIN)/kubist serve $(ARGS)
@@ -34,18 +35,19 @@ $(SERVING): pyproject.toml
 $(DEV): pyproject.toml
 	@tools/setup $(PYTHON) $(VENV) dev
 
-# The whole suite runs in several processes, each with the tests of a file at a time: one more than there are cores, because
-# tests often wait. It also measures coverage, which costs 5 % more time. Processes that tests start do not count.
+# Several processes run the tests, each those of a file at a time: one process more than there are cores, because tests
+# often wait.
 PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --maxprocesses 8 --dist loadfile
 
+# What a contributor runs. It leaves out the tests with the marker `slow`, unless ARGS names them.
 test: $(DEV)
-ifeq ($(ARGS),)
+	$(BIN)/python -m pytest $(or $(ARGS),$(PARALLEL) -m 'not soak and not ecosystem and not slow')
+
+# All tests, with coverage, which costs 5 % more time. Processes that tests start do not count.
+test-all: $(DEV)
 	$(BIN)/python -m slipcover --source src/kubist --omit src/kubist/__main__.py --json --out .coverage.json \
-		-m pytest $(PARALLEL) -W ignore::pytest.PytestAssertRewriteWarning; \
+		-m pytest $(PARALLEL) -W ignore::pytest.PytestAssertRewriteWarning $(ARGS); \
 	status=$$?; $(BIN)/python tools/coverage_summary.py .coverage.json; exit $$status
-else
-	$(BIN)/python -m pytest $(ARGS)
-endif
 
 soak: $(DEV)
 	$(BIN)/python -m pytest -m soak tests/soak $(ARGS)

@@ -48,6 +48,23 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # These make a process a worker of this test run, also in the eyes of slipcover, which needs them at its end.
 _OF_WORKER = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PYTEST_XDIST_")}
 
+SLOW = (
+    "tests/docs/test_blocks.py",
+    "tests/growth/",
+    "tests/packaging/",
+    "tests/testing/test_contributing_page.py",
+    "tests/testing/test_docs.py",
+    "tests/testing/test_examples.py",
+)
+"""Files and folders whose tests have the marker `slow`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
@@ -64,6 +81,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     )
     for reason, count in reasons.most_common():
         reporter.write_line(f"Skipped {count} {'test' if count == 1 else 'tests'}: {reason}")
+    if "not slow" in session.config.option.markexpr:
+        reporter.write_line(
+            "Left out the slow tests (documentation, examples, packaging, growth): `make test-all` runs them"
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

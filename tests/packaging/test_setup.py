@@ -130,7 +130,7 @@ def test_changed_pyproject_installs_again(checkout: Path, target: str, stamps: l
 
 
 @pytest.mark.parametrize(
-    "target", ["test", "check", "format", "bench", "soak", "soak-short", "ecosystem", "docs"]
+    "target", ["test", "test-all", "check", "format", "bench", "soak", "soak-short", "ecosystem", "docs"]
 )
 def test_targets_of_contributors_begin_with_their_set_up(checkout: Path, target: str) -> None:
     assert "tools/setup python3 .venv dev" in make(checkout, "--dry-run", target)
