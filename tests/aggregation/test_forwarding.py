@@ -23,7 +23,7 @@ SECRET = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
 TOKEN_PROTOCOL = f"base64url.bearer.authorization.k8s.io.{SECRET}"
 FRONT_PROXY = {
     "requestheader_username_headers": ("X-Remote-User", "X-Forwarded-User"),
-    "requestheader_uid_headers": ("X-Subject-Id",),
+    "requestheader_uid_headers": ("X-Remote-Uid", "X-Subject-Id"),
     "requestheader_group_headers": ("X-Team",),
     "requestheader_extra_headers_prefix": ("X-Claim-",),
 }

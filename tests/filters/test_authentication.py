@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from kubist.config import Config
 from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
+from kubist.filters.requestheader import check_flags
 from kubist.http.certificates import new_authority, save
 from kubist.meta.object import Object
 from tests.filters.askers import Person, ask
@@ -223,3 +226,28 @@ def test_client_certificate_names_the_user(proxied: Proxied) -> None:
     assert info["groups"] == ["system:masters", "system:authenticated"]
     credential = info["extra"]["authentication.kubernetes.io/credential-id"][0]
     assert credential.startswith("X509SHA256=")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"requestheader_username_headers": (" ",)}, 'empty value in "requestheader-username-headers"'),
+        ({"requestheader_allowed_names": ("a", "")}, 'empty value in "requestheader-allowed-names"'),
+        (
+            {"requestheader_uid_headers": ("X-Subject",)},
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - "
+            "API aggregation will not work",
+        ),
+    ],
+)
+def test_wrong_flags_of_front_proxies_are_rejected(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_flags(Config(**settings))
+
+
+def test_header_without_the_standard_name_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    check_flags(
+        Config(requestheader_group_headers=("X-Team",), requestheader_username_headers=("x-remote-user",))
+    )
+    (record,) = caplog.records
+    assert record.message.startswith("--requestheader-group-headers is set without specifying")

@@ -37,6 +37,14 @@ if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
 
+FRONT_PROXY_SETTINGS = (
+    "requestheader_client_ca_file",
+    "requestheader_allowed_names",
+    "requestheader_username_headers",
+    "requestheader_uid_headers",
+    "requestheader_group_headers",
+    "requestheader_extra_headers_prefix",
+)
 MODES = ("AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node")
 
 
@@ -83,10 +91,12 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
 def _requests(config: Config) -> list[RequestAuthenticator]:
     """Authenticators by client certificate. Proxies and users have separate CAs."""
     found: list[RequestAuthenticator] = []
-    if config.requestheader_client_ca_file:
+    if any(getattr(config, name) for name in FRONT_PROXY_SETTINGS):
         # Saves start-up time: only front proxies need it.
-        from kubist.filters.requestheader import RequestHeaders
+        from kubist.filters.requestheader import RequestHeaders, check_flags
 
+        check_flags(config)
+    if config.requestheader_client_ca_file:
         if config.client_ca_file and not config.requestheader_allowed_names:
             _check_overlap(config.client_ca_file, config.requestheader_client_ca_file)
         proxies = RequestHeaders(
@@ -95,21 +105,13 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
             config.requestheader_username_headers,
             config.requestheader_group_headers,
             config.requestheader_extra_headers_prefix,
-            _uid_headers(config),
+            config.requestheader_uid_headers,
         )
         found.append(proxies)
     if config.client_ca_file:
         uid = featuregates.enabled(config.feature_gates, "AllowParsingUserUIDFromCertAuth")
         found.append(ClientCertificates(ClientCA(config.client_ca_file), uid=uid))
     return found
-
-
-def _uid_headers(config: Config) -> tuple[str, ...]:
-    if featuregates.enabled(config.feature_gates, "RemoteRequestHeaderUID"):
-        return config.requestheader_uid_headers
-    if config.requestheader_uid_headers:
-        raise ValueError("--requestheader-uid-headers requires the feature gate RemoteRequestHeaderUID")
-    return ()
 
 
 def _check_overlap(clients: str, proxies: str) -> None:

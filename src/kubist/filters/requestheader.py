@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from kubist import featuregates
 from kubist.filters.authentication import with_groups
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
+from kubist.meta.fields import quoted
 from kubist.resources.context import User
+
+if TYPE_CHECKING:
+    from kubist.config import Config
+
+log = logging.getLogger("kubist.filters")
+
+STANDARD = {
+    "requestheader-username-headers": "X-Remote-User header",
+    "requestheader-group-headers": "X-Remote-Group header",
+    "requestheader-extra-headers-prefix": "X-Remote-Extra- header prefix",
+    "requestheader-uid-headers": "X-Remote-Uid header",
+}
+"""Flags with the names of headers, and the header that this server sends to aggregated API servers."""
+
+
+def check_flags(config: Config) -> None:
+    """Raises ValueError for wrong `--requestheader-*` flags. Warns about headers with which API aggregation does not
+    work."""
+    uid = "requestheader-uid-headers"
+    if config.requestheader_uid_headers and not featuregates.enabled(
+        config.feature_gates, "RemoteRequestHeaderUID"
+    ):
+        raise ValueError(f"--{uid} requires the feature gate RemoteRequestHeaderUID")
+    for flag in (*STANDARD, "requestheader-allowed-names"):
+        values: tuple[str, ...] = getattr(config, flag.replace("-", "_"))
+        if not all(value.strip() for value in values):
+            raise ValueError(f"empty value in {quoted(flag)}")
+        header = STANDARD.get(flag, "")
+        if values and header and header.partition(" ")[0].lower() not in map(str.lower, values):
+            problem = (
+                f"--{flag} is set without specifying the standard {header} - API aggregation will not work"
+            )
+            if flag == uid:
+                raise ValueError(problem)
+            log.warning(problem)
 
 
 class RequestHeaders:
