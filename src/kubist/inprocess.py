@@ -28,6 +28,7 @@ from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import InvalidSettings, StartError
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
+from kubist.runtime.front_proxy import front_proxy
 from kubist.runtime.pki import prepare
 from kubist.runtime.run import new_event_loop, start_error
 from kubist.runtime.setting_checks import check_settings
@@ -141,9 +142,10 @@ class Identity:
         self.files = {name: getattr(prepared, name) for name in OWN_FILES if name != "token_auth_file"} | {
             "token_auth_file": str(tokens)
         }
-        self.ca = directory / "pki" / "ca.crt"
-        self.client_certificate = directory / "pki" / "admin.crt"
-        self.client_key = directory / "pki" / "admin.key"
+        self.pki = directory / "pki"
+        self.ca = self.pki / "ca.crt"
+        self.client_certificate = self.pki / "admin.crt"
+        self.client_key = self.pki / "admin.key"
         self.ssl_context = serving_context(prepared)
 
 
@@ -284,7 +286,8 @@ class Server:
             where = Path(self.config.data_dir or self._files.path)
             identity = await asyncio.to_thread(Identity, where, self.config)
         self._identity = identity
-        config = dataclasses.replace(self.config, **identity.files)
+        proxy = front_proxy(self.config, identity.pki)
+        config = dataclasses.replace(self.config, **identity.files, **proxy)
         self._inner = inner = _kind(config)(config, identity.ssl_context, self._image)
         parent = self._parent
         if inner.bench is not None and parent is not None and parent.bench is not None:

@@ -18,6 +18,7 @@ from kubist.application import API
 from kubist.clock import CURRENT, SYSTEM, Clock
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
+from kubist.control.authenticationtrust import keep_trust
 from kubist.control.flowschemas import keep_dangling_conditions
 from kubist.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
 from kubist.crd.controller import CRDController
@@ -202,6 +203,7 @@ class Server:
         self._chores += [
             asyncio.create_task(repair_allocations(self.api.cluster, self.store)),
             asyncio.create_task(keep_dangling_conditions(self.registry)),
+            asyncio.create_task(keep_trust(self.api.cluster)),
         ]
         config = self.config
         simulated: list[type[Loop]] = []

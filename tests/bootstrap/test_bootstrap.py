@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,14 +74,6 @@ def test_dual_stack_service_range() -> None:
 
 def test_loopback_server_advertises_an_address() -> None:
     assert advertise_address(Config(bind_address="127.0.0.1"))
-
-
-def test_client_ca_is_published(tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").write_text("PEM\n")
-    names = {
-        o["metadata"]["name"]: o for o in bootstrap.objects(Config(client_ca_file=str(tmp_path / "ca.crt")))
-    }
-    assert names["extension-apiserver-authentication"]["data"] == {"client-ca-file": "PEM\n"}
 
 
 def test_second_start_writes_nothing() -> None:

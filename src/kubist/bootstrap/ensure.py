@@ -160,21 +160,10 @@ def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
     return found
 
 
-def _revise_trust(found: Object, wanted: Object) -> Object | None:
-    """Adds this server's client CAs to the published bundle, because servers may trust different authorities."""
-    bundle = wanted["data"].get("client-ca-file", "").strip()
-    published = (found.get("data") or {}).get("client-ca-file", "")
-    if not bundle or bundle in published:
-        return None
-    found["data"] = {**(found.get("data") or {}), "client-ca-file": f"{published}{bundle}\n"}
-    return found
-
-
 _REVISE: dict[str, Revise] = {
     "APIService": _revise_api_service,
     "ClusterRole": _revise_role,
     "ClusterRoleBinding": _revise_binding,
-    "ConfigMap": _revise_trust,
     "EndpointSlice": _revise_own_endpoints,
     "Endpoints": _revise_own_endpoints,
     "FlowSchema": _revise_flow,

@@ -6,11 +6,11 @@ import ipaddress
 import socket
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.bootstrap.ownership import owned
+from kubist.bootstrap.trust import TRUST, Trust
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.objectmeta import NAMESPACE_FINALIZER
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 NETWORKING = "networking.k8s.io/v1"
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
-TRUST = "extension-apiserver-authentication"
 _CIDR_CONTROLLER = "kubernetes-service-cidr-controller"
 
 
@@ -83,8 +82,8 @@ def _configured(config: Config, now: str) -> Iterator[Object]:
     yield _service_cidr([str(network) for network in networks], now)
     yield from _own_service(networks[0], config.secure_port, now)
     yield _config_map("kube-apiserver-legacy-service-account-token-tracking", {"since": now[:10]}, now)
-    if config.client_ca_file:
-        yield _config_map(TRUST, {"client-ca-file": Path(config.client_ca_file).read_text()}, now)
+    if trust := Trust.of_config(config).data():
+        yield _config_map(TRUST, trust, now)
 
 
 def _config_map(name: str, data: dict[str, str], now: str) -> Object:

@@ -1,4 +1,5 @@
-"""Credentials of one cluster: its CA for client certificates, its signing key, and its administrator's token.
+"""Credentials of one cluster: its CA for client certificates, its front proxy, its signing key, and its
+administrator's token.
 
 They are files in the cluster's directory, because a server reads them from files. No other cluster accepts them.
 """
@@ -10,12 +11,15 @@ import csv
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubist import files
+from kubist.config import SERVE_DEFAULTS
 from kubist.http import certificates
 from kubist.meta.object import Object
+from kubist.runtime.front_proxy import front_proxy, make_front_proxy
 
 ADMIN = "kubernetes-admin"
 MASTERS = "system:masters"
@@ -46,6 +50,7 @@ def make(directory: Path) -> str:
         descriptor = files.create(pki / name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+    make_front_proxy(pki)
     return token
 
 
@@ -53,13 +58,15 @@ def read_token(directory: Path) -> str:
     """Token of the administrator, from the files of `make`. They become private again if they are not."""
     for name in set(FILES.values()):
         files.private(directory / "pki" / name)
+    make_front_proxy(directory / "pki")
     with open(directory / "pki" / FILES["token_auth_file"], newline="") as file:
         return next(csv.reader(file))[0]
 
 
-def settings(directory: Path) -> dict[str, str]:
+def settings(directory: Path) -> dict[str, Any]:
     """Settings of a server that uses these files."""
-    return {setting: str(directory / "pki" / name) for setting, name in FILES.items()}
+    pki = directory / "pki"
+    return {setting: str(pki / name) for setting, name in FILES.items()} | front_proxy(SERVE_DEFAULTS, pki)
 
 
 def kubeconfig(name: str, url: str, ca: bytes, token: str) -> Object:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from kubist.bootstrap.objects import NAMESPACES, TRUST
+from kubist.bootstrap.objects import NAMESPACES
+from kubist.bootstrap.trust import TRUST, Trust
 from kubist.clusters.limits import LimitedStore
 from kubist.clusters.spec import Record, Source
 from kubist.config import SERVE_DEFAULTS, Config
@@ -49,7 +49,7 @@ INHERITED = (
 """Settings of the host that hold for its clusters. All credentials, authenticators and authorizers are their own."""
 
 
-def configuration(host: Config, port: int, record: Record, credentials: dict[str, str]) -> Config:
+def configuration(host: Config, port: int, record: Record, credentials: dict[str, Any]) -> Config:
     """Configuration of the server of a cluster."""
     issuer = record.issuers[:1]
     settings: dict[str, Any] = {name: getattr(host, name) for name in INHERITED}
@@ -121,16 +121,10 @@ class LogicalServer(Server):
         await self.registry.mutate("namespaces", name, "", change)
 
     async def _publish_authority(self) -> None:
-        """Publishes the CA of this cluster and no other, also in a copy of another cluster."""
-        authority = _text(self.config.client_ca_file)
+        """Publishes the CAs of this cluster and no others, also in a copy of another cluster."""
+        data = Trust.of_config(self.config).data()
 
         def change(found: Object) -> Object | None:
-            if (found.get("data") or {}).get("client-ca-file") == authority:
-                return None
-            return {**found, "data": {**(found.get("data") or {}), "client-ca-file": authority}}
+            return None if found.get("data") == data else {**found, "data": data}
 
         await self.registry.mutate("configmaps", TRUST, "kube-system", change)
-
-
-def _text(path: str) -> str:
-    return Path(path).read_text()

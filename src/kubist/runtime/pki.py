@@ -16,6 +16,7 @@ from kubist.config import Config
 from kubist.errors import CertificateError
 from kubist.http import certificates
 from kubist.runtime import kubeconfig
+from kubist.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy
 from kubist.serving_tls import serving_names
 
 NEEDED = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
@@ -37,6 +38,9 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
         if not signing_key.exists():
             _make_signing_key(signing_key)
             made = True
+        proxy = front_proxy(config, pki)
+        if proxy:
+            made |= _make_front_proxy(pki)
         if made and not in_memory:
             for path in (*pki.iterdir(), pki):
                 files.sync(path)
@@ -51,6 +55,7 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
         cluster_signing_cert_file=str(pki / "ca.crt"),
         cluster_signing_key_file=str(pki / "ca.key"),
         service_account_signing_key_file=str(signing_key),
+        **proxy,
     )
 
 
@@ -78,6 +83,13 @@ def _make_certificates(config: Config, pki: Path) -> None:
     certificates.save(admin, pki / "admin.crt", pki / "admin.key")
 
 
+def _make_front_proxy(pki: Path) -> bool:
+    try:
+        return make_front_proxy(pki)
+    except ValueError as error:
+        raise _damaged(Path(str(error)), "its PEM block is not a certificate") from None
+
+
 def _names(config: Config) -> list[str]:
     names = [*serving_names(config), socket.getfqdn()]
     if config.bind_address not in ("0.0.0.0", "::"):
@@ -87,7 +99,7 @@ def _names(config: Config) -> list[str]:
 
 def _current(config: Config, pki: Path) -> bool:
     """Whether the certificates are valid for at least 30 days and the serving certificate has all needed names."""
-    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
+    soon = datetime.datetime.now(datetime.UTC) + RENEWAL
     serving, admin = (_read_certificate(pki / name) for name in ("apiserver.crt", "admin.crt"))
     found = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     names = {
