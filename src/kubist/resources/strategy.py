@@ -15,9 +15,9 @@ from kubist.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.http.messages import Answer
+    from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context
 
-Undo = Callable[[], Awaitable[None]]
 Errors = list[FieldError]
 
 
@@ -42,9 +42,11 @@ class Update:
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         return ()
 
-    def before_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[Undo | None] | None:
+    def before_update(
+        self, ctx: Context, new: Object, old: Object, allocations: Allocations
+    ) -> Awaitable[None] | None:
         """Allocates resources outside the object (addresses, ports) and may set fields. Runs first, before
-        preparation and validation. Returns a function that releases them if the write fails. In a dry run
+        preparation and validation. `allocations` releases the resources unless the object is stored. In a dry run
         (`ctx.dry_run`) nothing may be allocated. A hook without awaitable work returns None."""
         return None
 
@@ -199,7 +201,7 @@ class Strategy(Update):
     def complete_bookmark(self, obj: Object) -> None:
         """Completes the empty object of a bookmark with fields besides the zero values of its schema."""
 
-    def before_create(self, ctx: Context, obj: Object) -> Awaitable[Undo | None] | None:
+    def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> Awaitable[None] | None:
         """As `before_update`, for a new object."""
         return None
 

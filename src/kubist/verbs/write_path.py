@@ -32,6 +32,7 @@ from kubist.meta import generation, status
 from kubist.meta.object import Object
 from kubist.offload import LONG
 from kubist.patch.apply import restore_times
+from kubist.resources.allocations import Allocations
 from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry
 from kubist.verbs import managed_fields
@@ -92,24 +93,22 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
     strategy, metadata = ctx.resource.strategy, obj["metadata"]
     generated = set_name(ctx, metadata)
     set_system_fields(ctx, metadata)
-    pending = strategy.before_create(ctx, obj) if not ctx.info.subresource else None
-    release = await pending if pending is not None else None
-    try:
+    async with Allocations() as allocations:
+        if not ctx.info.subresource:
+            pending = strategy.before_create(ctx, obj, allocations)
+            if pending is not None:
+                await pending
         prepare_for_create(ctx, obj)
         await validate_new_object(ctx, obj)
         await ctx.api.admission.validate(ctx, obj, None)
         obj = as_stored(ctx, obj)
         check_no_resource_version(ctx, metadata)
         await check_absent(ctx, metadata["name"], generated)
-        if not ctx.dry_run:
-            return Outcome(await _insert(ctx, obj, generated), obj, created=True)
-    except BaseException:
-        if release is not None:
-            await release()
-        raise
-    if release is not None:
-        await release()
-    return Outcome(None, obj, created=True)
+        if ctx.dry_run:
+            return Outcome(None, obj, created=True)
+        entry = await _insert(ctx, obj, generated)
+        allocations.keep()
+        return Outcome(entry, obj, created=True)
 
 
 def prepare_for_create(ctx: ResourceRequest, obj: Object) -> None:
@@ -297,9 +296,10 @@ async def _replace_object(
     """Complete, validate and store a changed object; None if another write came first."""
     entry = loan.entry
     carry_over_system_fields(new, old)
-    pending = target.before_update(ctx, new, old)
-    release = await pending if pending is not None else None
-    try:
+    async with Allocations() as allocations:
+        pending = target.before_update(ctx, new, old, allocations)
+        if pending is not None:
+            await pending
         target.prepare_for_update(ctx, new, old)
         if loan.is_altered():
             raise Altered
@@ -312,21 +312,13 @@ async def _replace_object(
             ctx.resource.strategy.prune(new)
         if is_finalized(ctx, new, old):
             return await _delete_finalized(ctx, entry, new)
-        if not ctx.dry_run:
-            written = await _replace(ctx, entry, new, old)
-    except BaseException:
-        if release is not None:
-            await release()
-        raise
-    if ctx.dry_run:
-        if release is not None:
-            await release()
-        new["metadata"]["resourceVersion"] = str(entry.revision)
-        return Outcome(None, new)
-    if written is None:
-        if release is not None:
-            await release()
-        return None
+        if ctx.dry_run:
+            new["metadata"]["resourceVersion"] = str(entry.revision)
+            return Outcome(None, new)
+        written = await _replace(ctx, entry, new, old)
+        if written is None:
+            return None
+        allocations.keep()
     if written is not entry:
         released = target.after_update(ctx, new, old)
         if released is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubist.meta.status import APIError
+from kubist.resources.allocations import Allocations
 from kubist.resources.context import User
 
 V1 = "admissionregistration.k8s.io/v1"
@@ -179,5 +180,5 @@ def test_policy_author_must_be_allowed_to_read_parameters(
     obj = policies.create(policy(paramKind={"apiVersion": "example.com/v1", "kind": "Limit"}))
     told = pytest.raises(APIError, match=r"spec\.paramKind: Forbidden") if refused else nullcontext()
     with told:
-        asyncio.run(policies.strategy.before_create(context, obj))
+        asyncio.run(policies.strategy.before_create(context, obj, Allocations()))
     assert asked == ([] if groups else [("get", "example.com", "*")])

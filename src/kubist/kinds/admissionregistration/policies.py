@@ -20,8 +20,9 @@ from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.labels import validate_selector
 from kubist.meta.object import Object
 from kubist.offload import leave_loop
+from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Strategy, Undo
+from kubist.resources.strategy import Errors, Strategy
 
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 _is_reserved = re.compile(
@@ -57,16 +58,14 @@ class _PolicyObject(Strategy):
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         return reserved_name_warnings(new)
 
-    async def before_create(self, ctx: Context, obj: Object) -> Undo | None:
+    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
         if obj["spec"].get(self.parameters) is not None and "system:masters" not in ctx.user.groups:
             await self._require_access(ctx, obj)
-        return None
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
+    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
         watched = (self.parameters, "policyName")
         if any(new["spec"].get(name) != old["spec"].get(name) for name in watched):
-            await self.before_create(ctx, new)
-        return None
+            await self.before_create(ctx, new, allocations)
 
     async def _require_access(self, ctx: Context, obj: Object) -> None:
         why = await self.access_error(ctx, obj["spec"])

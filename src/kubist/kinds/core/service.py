@@ -17,9 +17,10 @@ from kubist.meta import names, objectmeta
 from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, invalid
-from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Undo, Update
+from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update
 
 if TYPE_CHECKING:
+    from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context
 
 CLIENT_IP_TIMEOUT = 10800
@@ -74,10 +75,9 @@ class ServiceStrategy(Strategy):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
-    async def before_create(self, ctx: Context, obj: Object) -> Undo | None:
-        spec = obj["spec"]
-        service_families.normalize_cluster_ips(spec, None)
-        return await _allocate(ctx, obj, None)
+    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
+        service_families.normalize_cluster_ips(obj["spec"], None)
+        await _allocate(ctx, obj, None, allocations)
 
     def default_stored(self, obj: Object) -> None:
         service_families.complete_stored(obj["spec"])
@@ -92,10 +92,10 @@ class ServiceStrategy(Strategy):
     def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
         return _warnings(obj)
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
+    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
         service_families.carry_over_allocated(new["spec"], old["spec"])
         service_families.normalize_cluster_ips(new["spec"], old["spec"])
-        return await _allocate(ctx, new, old)
+        await _allocate(ctx, new, old, allocations)
 
     def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
         new["status"] = old["status"]
@@ -125,25 +125,15 @@ class ServiceStrategy(Strategy):
                     raise
 
 
-async def _allocate(ctx: Context, new: Object, old: Object | None) -> Undo | None:
+async def _allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
     """Sets the IP families, then allocates the cluster IPs and node ports that `new` has and `old` has not."""
     spec = new["spec"]
     config = service_addresses.families(ctx.config)
     errors = service_families.init_families(spec, old["spec"] if old else None, config)
     if errors:
         raise invalid("", "Service", new["metadata"].get("name", ""), errors)
-    undo_addresses = await service_addresses.allocate(ctx, new, old)
-    try:
-        undo_ports = await service_ports.allocate(ctx, new, old)
-    except BaseException:
-        await undo_addresses()
-        raise
-
-    async def undo() -> None:
-        await undo_addresses()
-        await undo_ports()
-
-    return undo
+    await service_addresses.allocate(ctx, new, old, allocations)
+    await service_ports.allocate(ctx, new, old, allocations)
 
 
 def _drop_fields_of_other_types(new: Object, old: Object) -> None:

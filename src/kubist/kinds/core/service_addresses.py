@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.core.service_families import family_of, unchanged_prefer_dual_stack
@@ -19,8 +20,8 @@ from kubist.meta.status import APIError, internal_error, invalid
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.meta.object import Object
+    from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context, Objects
-    from kubist.resources.strategy import Undo
 
 GROUP = "networking.k8s.io"
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
@@ -63,35 +64,25 @@ def ip_address(ip: str, service: Object) -> Object:
     }
 
 
-async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
+async def allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
     """Allocates the cluster IPs that `new` needs and `old` has not; sets clusterIP and clusterIPs."""
     spec = new["spec"]
-    taken: list[str] = []
-
-    async def undo() -> None:
-        if not ctx.dry_run:
-            await release(ctx, taken)
-
     first = _first_to_allocate(spec, old["spec"] if old else None)
     if first is None:
-        return undo
+        return
     families = spec.get("ipFamilies") or []
     ips = list(spec.get("clusterIPs") or ())
     ips += [""] * (len(families) - len(ips))
-    try:
-        for i in range(first, len(families)):
-            if ips[i]:
-                await _take(ctx, new, ips[i])
-            else:
-                ips[i] = await _take_any(ctx, new, families[i])
-            taken.append(ips[i])
-    except BaseException:
-        await undo()
-        raise
+    for i in range(first, len(families)):
+        if ips[i]:
+            await _take(ctx, new, ips[i])
+        else:
+            ips[i] = await _take_any(ctx, new, families[i])
+        if not ctx.dry_run:
+            allocations.release_with(partial(release_ip, ctx.objects, ips[i]))
     if ips:
         spec["clusterIPs"] = ips
         spec["clusterIP"] = ips[0]
-    return undo
 
 
 def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> int | None:

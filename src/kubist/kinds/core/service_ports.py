@@ -5,6 +5,7 @@ The allocated ports are one RangeAllocation in the store. A kube-apiserver on th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.core.service_families import needs_health_check
@@ -14,8 +15,8 @@ from kubist.meta.status import APIError, internal_error, invalid, plain_error
 if TYPE_CHECKING:
     from kubist.config import Config
     from kubist.meta.object import Object
+    from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context, Objects
-    from kubist.resources.strategy import Undo
 
 KEY = "/registry/ranges/servicenodeports"
 _DRY_RUN_PORT = 32769
@@ -40,23 +41,20 @@ def held(service: Object) -> set[int]:
     return ports
 
 
-async def allocate(ctx: Context, new: Object, old: Object | None) -> Undo:
+async def allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
     """Allocates the node ports that `new` needs and `old` has not; sets nodePort and healthCheckNodePort."""
-    allocations = _Allocations(ctx, new)
+    node_ports = _NodePorts(ctx, new)
+    if not ctx.dry_run:
+        allocations.release_with(partial(release, ctx, node_ports.taken))
     spec = new["spec"]
     before = old["spec"] if old else {}
-    try:
-        if spec.get("type") in ("NodePort", "LoadBalancer"):
-            if old is None:
-                await _fill_new(allocations, spec)
-            else:
-                await _fill_changed(allocations, spec, {p.get("nodePort") for p in before.get("ports") or ()})
-        if needs_health_check(spec) and not needs_health_check(before):
-            await _fill_health_check(allocations, spec)
-    except BaseException:
-        await allocations.undo()
-        raise
-    return allocations.undo
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        if old is None:
+            await _fill_new(node_ports, spec)
+        else:
+            await _fill_changed(node_ports, spec, {p.get("nodePort") for p in before.get("ports") or ()})
+    if needs_health_check(spec) and not needs_health_check(before):
+        await _fill_health_check(node_ports, spec)
 
 
 def _wanted(spec: dict[str, Any]) -> bool:
@@ -64,7 +62,7 @@ def _wanted(spec: dict[str, Any]) -> bool:
     return spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True) is not False
 
 
-async def _fill_new(allocations: _Allocations, spec: dict[str, Any]) -> None:
+async def _fill_new(node_ports: _NodePorts, spec: dict[str, Any]) -> None:
     """Allocates node ports for a new service. Ports with the same number (TCP and UDP) share one."""
     shared: dict[int, int] = {}
     ports = spec.get("ports") or []
@@ -77,23 +75,23 @@ async def _fill_new(allocations: _Allocations, spec: dict[str, Any]) -> None:
         if number not in shared:
             asked = asked_for.get(number, 0)
             shared[number] = port["nodePort"] = await (
-                allocations.take(asked, i) if asked else allocations.take_any()
+                node_ports.take(asked, i) if asked else node_ports.take_any()
             )
         elif not given:
             port["nodePort"] = shared[number]
         elif given != shared[number]:
-            await allocations.take(given, i)
+            await node_ports.take(given, i)
 
 
-async def _fill_changed(allocations: _Allocations, spec: dict[str, Any], before: set[int | None]) -> None:
+async def _fill_changed(node_ports: _NodePorts, spec: dict[str, Any], before: set[int | None]) -> None:
     seen: set[tuple[str, int]] = set()
     for i, port in enumerate(spec.get("ports") or ()):
         number = port.get("nodePort", 0)
         if number:
-            if number not in before and number not in allocations.taken:
-                await allocations.take(number, i)
+            if number not in before and number not in node_ports.taken:
+                await node_ports.take(number, i)
         elif _wanted(spec):
-            number = port["nodePort"] = await allocations.take_any()
+            number = port["nodePort"] = await node_ports.take_any()
         else:
             continue
         key = (port.get("protocol", ""), number)
@@ -102,15 +100,15 @@ async def _fill_changed(allocations: _Allocations, spec: dict[str, Any], before:
         seen.add(key)
 
 
-async def _fill_health_check(allocations: _Allocations, spec: dict[str, Any]) -> None:
+async def _fill_health_check(node_ports: _NodePorts, spec: dict[str, Any]) -> None:
     given = spec.get("healthCheckNodePort", 0)
     if not given:
-        spec["healthCheckNodePort"] = await allocations.take_any()
-    elif why := await allocations.try_allocate(given):
+        spec["healthCheckNodePort"] = await node_ports.take_any()
+    elif why := await node_ports.try_allocate(given):
         raise internal_error(f"failed to allocate requested HealthCheck NodePort {given}: {why}")
 
 
-class _Allocations:
+class _NodePorts:
     """Node ports that one write allocates."""
 
     def __init__(self, ctx: Context, service: Object) -> None:
@@ -153,10 +151,6 @@ class _Allocations:
             raise _full()
         self.taken.add(port)
         return port
-
-    async def undo(self) -> None:
-        if not self.ctx.dry_run:
-            await release(self.ctx, self.taken)
 
 
 def _full() -> APIError:

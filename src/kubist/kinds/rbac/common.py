@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubist.filters import escalation
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.object import Object
+from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 from kubist.schema.internals import internal_form
@@ -108,20 +109,20 @@ def validate_subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
 class RoleStrategy(RBACStrategy):
     """Role: the author must have the permissions that it grants, or the `escalate` verb on roles."""
 
-    async def before_create(self, ctx: Context, obj: Object) -> None:
+    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
         await escalation.check_role(ctx, obj, None)
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> None:
+    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
         await escalation.check_role(ctx, new, old)
 
 
 class BindingStrategy(RBACStrategy):
     """Binding: the author must have the permissions of the role, or the `bind` verb on it. The roleRef is immutable."""
 
-    async def before_create(self, ctx: Context, obj: Object) -> None:
+    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
         await escalation.check_binding(ctx, obj, None)
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> None:
+    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
         await escalation.check_binding(ctx, new, old)
 
     def default(self, obj: Object) -> None:

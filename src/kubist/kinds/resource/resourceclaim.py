@@ -16,8 +16,9 @@ from kubist.kinds.resource.claims import (
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.meta import objectmeta, status
 from kubist.meta.object import Object
+from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
-from kubist.resources.strategy import Errors, Strategy, Undo, Update, keep
+from kubist.resources.strategy import Errors, Strategy, Update, keep
 
 
 class ResourceClaimStatus(Update):
@@ -37,11 +38,10 @@ class ResourceClaimStatus(Update):
             after, before, request_names(new["spec"]), deleted="deletionTimestamp" in new["metadata"]
         )
 
-    async def before_update(self, ctx: Context, new: Object, old: Object) -> Undo | None:
+    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
         errors = await allocation.access_errors(ctx, new.get("status") or {}, old.get("status") or {})
         if errors:
             raise status.invalid("resource.k8s.io", "ResourceClaim", new["metadata"]["name"], errors)
-        return None
 
 
 def _validate_admin_results(ctx: Context, claim: Object, after: Object, before: Object) -> Errors:
