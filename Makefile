@@ -5,6 +5,9 @@
 # `make test ARGS="tests/http -x"` passes arguments to pytest.
 # `make test PYTHON=python3.13` uses that Python, with a virtual environment of its own in .venv-3.13.
 
+# Tests start hundreds of Python processes. Without bytecode files each of them would compile what it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 ifeq ($(origin PYTHON),file)
 VENV := .venv
