@@ -23,8 +23,6 @@ from kubist.version import __version__
 TYPE_CHECKING = False  # Saves start-up time: executables of envtest do without `typing`.
 if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
-    from typing import Any
-
     from kubist import errors
     from kubist.config import Config
     from kubist.inprocess import Server
@@ -33,28 +31,30 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Server", "__version__", "errors", "validate"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Server":
-        # Saves start-up time: `import kubist` loads no server.
-        from kubist.inprocess import Server
+if not TYPE_CHECKING:  # a type checker that saw it would take every name for a public one
 
-        return Server
-    if name == "Config":
-        # Saves start-up time: `import kubist` loads no server.
-        from kubist.config import Config
+    def __getattr__(name):
+        if name == "Server":
+            # Saves start-up time: `import kubist` loads no server.
+            from kubist.inprocess import Server
 
-        return Config
-    if name == "errors":
-        # Saves start-up time: needed only by programs that run a server.
-        import importlib
+            return Server
+        if name == "Config":
+            # Saves start-up time: `import kubist` loads no server.
+            from kubist.config import Config
 
-        return importlib.import_module("kubist.errors")
-    if name == "validate":
-        # Saves start-up time: `import kubist` loads no server.
-        from kubist.offline.validation import validate
+            return Config
+        if name == "errors":
+            # Saves start-up time: needed only by programs that run a server.
+            import importlib
 
-        return validate
-    raise AttributeError(f"module 'kubist' has no attribute {name!r}")
+            return importlib.import_module("kubist.errors")
+        if name == "validate":
+            # Saves start-up time: `import kubist` loads no server.
+            from kubist.offline.validation import validate
+
+            return validate
+        raise AttributeError(f"module 'kubist' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

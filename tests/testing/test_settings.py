@@ -10,7 +10,7 @@ import pytest
 
 import kubist
 from kubist.settings import Settings
-from kubist.testing import Cluster
+from kubist.testing import Cluster, KopfOperators, OperatorFailed, Refused
 
 
 def test_settings_are_the_fields_of_config() -> None:
@@ -23,6 +23,15 @@ def test_type_checker_rejects_a_setting_of_the_wrong_type() -> None:
     server = kubist.Server(secure_port="abc")  # type: ignore[arg-type]
     cluster = Cluster(secure_port="abc")  # type: ignore[arg-type]
     assert (str(server.config.secure_port), str(cluster.config.secure_port)) == ("abc", "abc")
+
+
+def test_type_checker_rejects_a_name_that_does_not_exist() -> None:
+    # As above: an ignore comment that is not needed fails `make check`.
+    with pytest.raises(ImportError):
+        from kubist.testing import Clustr  # type: ignore[attr-defined] # noqa: F401
+    with pytest.raises(AttributeError):
+        kubist.Sever()  # type: ignore[attr-defined]
+    assert issubclass(Refused, Exception) and issubclass(OperatorFailed, Exception) and callable(KopfOperators)
 
 
 def test_unknown_setting_is_rejected_with_a_hint() -> None:

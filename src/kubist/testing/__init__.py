@@ -6,11 +6,12 @@ import importlib
 
 TYPE_CHECKING = False  # Saves start-up time: pytest loads this package even if no test uses a server.
 if TYPE_CHECKING:
-    from typing import Any
-
     from kubist.simulation.kubeletapi.handlers import Exec, LogRequest
     from kubist.testing.cluster import Cluster
     from kubist.testing.host import Host
+    from kubist.testing.operators.kopf_operators import KopfOperators
+    from kubist.testing.operators.operator import OperatorFailed
+    from kubist.testing.refused import Refused
     from kubist.testing.replaying import replay
     from kubist.testing.webhooks.admission import AdmissionRequest
     from kubist.testing.webhooks.authorizer import AuthorizationRequest
@@ -23,7 +24,10 @@ __all__ = [
     "Denied",
     "Exec",
     "Host",
+    "KopfOperators",
     "LogRequest",
+    "OperatorFailed",
+    "Refused",
     "replay",
 ]
 
@@ -34,16 +38,21 @@ LATER = {
     "Denied": "kubist.testing.webhooks.denied",
     "Exec": "kubist.simulation.kubeletapi.handlers",
     "Host": "kubist.testing.host",
+    "KopfOperators": "kubist.testing.operators.kopf_operators",
     "LogRequest": "kubist.simulation.kubeletapi.handlers",
+    "OperatorFailed": "kubist.testing.operators.operator",
+    "Refused": "kubist.testing.refused",
     "replay": "kubist.testing.replaying",
 }
 """Modules of the public names. They are imported on first use, because they load a server."""
 
 
-def __getattr__(name: str) -> Any:
-    if name in LATER:
-        return getattr(importlib.import_module(LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker that saw it would take every name for a public one
+
+    def __getattr__(name):
+        if name in LATER:
+            return getattr(importlib.import_module(LATER[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
