@@ -6,11 +6,14 @@ import json
 import pytest
 import webhook
 
-from kubist.testing.cluster import Refused
+from kubist.testing import Refused
 
 
 def deployment(image: str) -> dict:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": image}]}}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": image}]},
+    }
     spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
@@ -45,4 +48,7 @@ def test_response_of_the_server():
     answer = webhook.review("/mutate", {"uid": "1", "object": deployment("nginx:1.29")})["response"]
     patch = json.loads(base64.b64decode(answer["patch"]))
     assert patch == [{"op": "add", "path": "/metadata/labels", "value": {"team": "platform"}}]
-    assert webhook.review("/validate", {"uid": "1", "object": deployment("nginx")})["response"]["allowed"] is False
+    assert (
+        webhook.review("/validate", {"uid": "1", "object": deployment("nginx")})["response"]["allowed"]
+        is False
+    )

@@ -30,7 +30,10 @@ def review(path: str, request: dict) -> dict:
         labels = request["object"]["metadata"].get("labels") or {}
         if "team" not in labels:
             patch = [{"op": "add", "path": "/metadata/labels", "value": {**labels, "team": TEAM}}]
-            response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+            response |= {
+                "patchType": "JSONPatch",
+                "patch": base64.b64encode(json.dumps(patch).encode()).decode(),
+            }
     elif reason := require_versions(request["object"]):
         response |= {"allowed": False, "status": {"message": reason, "code": 403}}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.testing.cluster import Refused
+from kubist.testing import Refused
 
 HERE = Path(__file__).parent
 

@@ -21,19 +21,45 @@ NAMED = {"metadata": {"name": "a"}}
     [
         (lambda c: c.wait("pod/x", "deleted"), 'no condition is called "deleted"; did you mean "delete"?'),
         (lambda c: c.wait("pod/x", "gone"), 'no condition is called "gone"; did you mean "delete"?'),
+        (lambda c: c.wait("pod/x", "exists"), 'no condition is called "exists"; did you mean "create"?'),
         (
-            lambda c: c.wait("pod/x", "condition=Ready"),
-            'no condition is called "condition=Ready"; did you mean "Ready"?',
+            lambda c: c.wait("pod/x", "phase=Running"),
+            '"phase=Running" is no condition, whose status is True, False or Unknown; '
+            'did you mean "jsonpath={.status.phase}=Running"?',
+        ),
+        (
+            lambda c: c.wait("pod/x", "jsonpath={.status.phase}="),
+            '"jsonpath={.status.phase}=" is not of the form jsonpath={.status.phase}=Running',
+        ),
+        (lambda c: c.wait("pod/x", "jsonpath={.a[}"), '"jsonpath={.a[}" is no JSONPath: unterminated array'),
+        (
+            lambda c: c.wait("pod/x", lambda: True),
+            "wait() calls the function with the object as its only argument: too many positional arguments",
+        ),
+        (
+            lambda c: c.wait("pods -l app=web", "Ready"),
+            '"pods -l app=web" may be several objects: say how many with count=3',
+        ),
+        (lambda c: c.wait("pod/x", count=2), 'count= is for several objects, such as "pods -l app=web"'),
+        (lambda c: c.wait("pods", "delete", count=2), '"delete" of several objects needs count=0'),
+        (
+            lambda c: c.wait("pods --selektor app=web", count=2),
+            '"pods --selektor app=web" has an unknown part "--selektor"; did you mean "--selector"?',
+        ),
+        (lambda c: c.wait("pods -l", count=2), '"pods -l" has no value after -l'),
+        (lambda c: c.wait("pods -l a=(", count=2), 'the label selector "a=(" is malformed'),
+        (
+            lambda c: c.wait("pods --field-selector spec.image=x", count=2),
+            "spec.image",
         ),
         (
             lambda c: c.wait("pod/x", {"phase": "Running"}),
             "wait() takes a condition's type, \"delete\" or a function, not {'phase': 'Running'}",
         ),
         (
-            lambda c: c.wait("cm/a", lambda held: held["status"]["phase"]),
-            "configmaps/a: the function failed with KeyError: 'status' (test_mistakes.py:",
+            lambda c: c.wait("cm/a", lambda held: 1 / 0),
+            "configmaps/a: the function failed with ZeroDivisionError: division by zero (test_mistakes.py:",
         ),
-        (lambda c: c.wait("pods", "Ready"), "'pods' is not of the form kind/name, such as pod/web"),
         (lambda c: c.get("pods"), "'pods' is not of the form kind/name, such as pod/web"),
         (
             lambda c: c.get("deploymnet/web"),
@@ -62,8 +88,20 @@ NAMED = {"metadata": {"name": "a"}}
             lambda c: c.load({"apiVersion": "v1", "kind": "Deployment", **NAMED}),
             'v1 Deployment is not served; did you mean "apps/v1 Deployment"?',
         ),
-        (lambda c: c.load("a: [1\n"), "a manifest is not YAML: while parsing a flow sequence"),
-        (lambda c: c.load("- a\n- b\n"), 'a manifest is not an object: ["a","b"]'),
+        (lambda c: c.load("a: [1\n"), "manifest, line 1: not a YAML document: yaml: "),
+        (lambda c: c.load("- a\n- b\n"), "manifest, line 1: not a Kubernetes object: the document is a list"),
+        (lambda c: c.load("# nothing\n"), 'the manifest has no object: "# nothing\\n"'),
+        (lambda c: c.load(""), "the manifest is empty text"),
+        (lambda c: c.load("kind: Pod"), 'there is no file or directory "kind: Pod" in /'),
+        (
+            lambda c: c.create({"kind": "List", "apiVersion": "v1", "items": []}),
+            "the manifest has 0 objects instead of one; use load()",
+        ),
+        (lambda c: c.update({"kind": "Pod"}), "needs apiVersion, kind and metadata.name"),
+        (
+            lambda c: c.patch("cm/a", {}, type="json-patch"),
+            'there is no patch type "json-patch"; it is one of json, merge, strategic',
+        ),
     ],
 )
 def test_mistake_in_a_call_says_what_to_write(
@@ -142,7 +180,7 @@ def test_pytest_reports_omit_frames_of_kubist(tmp_path: Path) -> None:
     (tmp_path / "test_wrong.py").write_text(
         "import pytest\n"
         "def test_wait(cluster): cluster.wait('pod/x', 'deleted')\n"
-        "def test_lambda(cluster): cluster.wait('ns/default', lambda held: held['nothing'])\n"
+        "def test_lambda(cluster): cluster.wait('ns/default', lambda held: 1 / 0)\n"
         "def test_late(cluster): cluster.wait('pod/x', timeout=0.01)\n"
         "def test_load(cluster): cluster.load({'kind': 'Pod'})\n"
         "def test_refused(cluster): cluster.get('pod/x')\n"

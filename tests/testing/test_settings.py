@@ -31,7 +31,9 @@ def test_type_checker_rejects_a_name_that_does_not_exist() -> None:
         from kubist.testing import Clustr  # type: ignore[attr-defined] # noqa: F401
     with pytest.raises(AttributeError):
         kubist.Sever()  # type: ignore[attr-defined]
-    assert issubclass(Refused, Exception) and issubclass(OperatorFailed, Exception) and callable(KopfOperators)
+    assert (
+        issubclass(Refused, Exception) and issubclass(OperatorFailed, Exception) and callable(KopfOperators)
+    )
 
 
 def test_unknown_setting_is_rejected_with_a_hint() -> None:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
-from functools import cached_property, wraps
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from kubist.hints import did_you_mean
 from kubist.inprocess import Server
 from kubist.meta.object import Object
-from kubist.offload import on_loop
-from kubist.resources.resource import Resource
-from kubist.testing import manifests as reading
 from kubist.testing import references, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
 from kubist.testing.connections import Connections
 from kubist.testing.faults import ClusterFaults
+from kubist.testing.objects import MANAGER, ObjectVerbs, blocking
+from kubist.testing.references import Reference
 from kubist.testing.refused import Refused
 from kubist.testing.snapshot import ClusterSnapshots, Snapshot
+from kubist.testing.states import Until
+from kubist.testing.states import parse as parse_state
+from kubist.testing.threads import in_thread
 from kubist.testing.users import ClusterUser, Rules
-from kubist.testing.waiting import Until
+from kubist.testing.waiting import Wait
 from kubist.testing.webhooks.failed import WebhookFailed
-from kubist.testing.workloads import Node, Pods
+from kubist.testing.workloads import SimulatedWorkloads
 
 if TYPE_CHECKING:
-    # Saves start-up time: few clusters record or replay requests, or have workloads.
+    # Saves start-up time: few clusters record or replay requests.
     from kubist.bench.replay import Report
-    from kubist.simulation.kubeletapi.api import KubeletAPI
-    from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
     from kubist.testing.clusters import HostedClusters
     from kubist.testing.recording import Recording
     from kubist.testing.replaying import Source
@@ -50,37 +48,26 @@ __tracebackhide__ = True
 __all__ = ["Cluster", "Refused"]
 
 Objects = list[Object]
-Call = TypeVar("Call", bound=Callable[..., Any])
-MANAGER = "kubist-testing"
+
 LINES = ("/kubist/v1/recordings/", "/kubist/v1/requests")
 """Paths whose response has a JSON object in each line."""
-DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "preconditions", "propagationPolicy")
 
 
-def blocking(call: Call) -> Call:
-    """Rejects a call from the event loop that runs the server, because it would wait for itself."""
-
-    @wraps(call)
-    def checked(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
-        if cluster.loop is not None and on_loop() is cluster.loop:
-            name = call.__name__
-            raise RuntimeError(
-                f"cluster.{name}() blocks the event loop that runs the server; "
-                f"use `await asyncio.to_thread(cluster.{name}, …)`, or start with `async with Cluster()`"
-            )
-        return call(cluster, *args, **kwargs)
-
-    return cast("Call", checked)
-
-
-class Cluster(Server):
+class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
     """An empty Kubernetes API server. It runs in its own thread, also in an `async with` block."""
 
     _prefix = ""
     """Path of the server's API on its port."""
 
+    @property
+    def _cluster(self) -> Cluster:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<cluster {self.url}>" if self.loop is not None else "<cluster, not running>"
+
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self.start)
+        await in_thread(self.start)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -92,7 +79,7 @@ class Cluster(Server):
             exception[1].add_note(str(failed))
 
     async def __aexit__(self, *exception: object) -> None:
-        await asyncio.to_thread(self.__exit__, *exception)
+        await in_thread(partial(self.__exit__, *exception))
 
     @cached_property
     def clients(self) -> Clients:
@@ -161,67 +148,89 @@ class Cluster(Server):
             raise Refused(code, answer if isinstance(answer, dict) else {"message": answer})
         return answer
 
-    @blocking
-    def get(self, reference: str, namespace: str = "default") -> Object:
-        """An object by a name such as `pod/web` or `deployments.apps/web`."""
-        kind, name = references.split(reference)
-        found: Object = self.request("GET", references.path_of(self._resource(kind), namespace, name))
-        return found
+    @overload
+    def wait(
+        self,
+        reference: Reference,
+        until: Until = "Ready",
+        *,
+        count: None = None,
+        stable_for: float = 0.0,
+        namespace: str = "default",
+        timeout: float = 10.0,
+    ) -> Object: ...
 
-    @blocking
-    def list(self, kind: str, namespace: str = "default") -> Objects:
-        listed = self.request("GET", references.path_of(self._resource(kind), namespace))
-        items: Objects = listed["items"]
-        return items
-
-    @blocking
-    def delete(self, reference: str, namespace: str = "default", **options: Any) -> Object:
-        """Deletes an object. `options` are the fields of DeleteOptions."""
-        for option in options:
-            if option not in DELETE_OPTIONS:
-                hint = did_you_mean(option, DELETE_OPTIONS)
-                raise TypeError(f'DeleteOptions has no field "{option}"{hint}')
-        kind, name = references.split(reference)
-        path = references.path_of(self._resource(kind), namespace, name)
-        answer: Object = self.request(
-            "DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options}
-        )
-        return answer
-
-    @blocking
-    def load(self, *manifests: str | Path | Object, namespace: str = "default") -> Objects:
-        """Applies manifests: files or directories of YAML or JSON, their text, or objects. Waits for each CRD
-        to be established, so that its custom resources may follow. Returns the applied objects."""
-        applied = []
-        for obj in reading.documents(manifests):
-            resource = reading.resource_of(obj, self.inner.resources)
-            metadata = obj["metadata"]
-            where = metadata.get("namespace", namespace)
-            path = references.path_of(resource, where, metadata["name"])
-            query = f"?fieldManager={MANAGER}&force=true"
-            applied.append(self.request("PATCH", path + query, obj, "application/apply-patch+yaml"))
-            if obj["kind"] == "CustomResourceDefinition":
-                self.wait(f"crd/{metadata['name']}", "Established")
-        return applied
+    @overload
+    def wait(
+        self,
+        reference: str,
+        until: Until = "Ready",
+        *,
+        count: int,
+        stable_for: float = 0.0,
+        namespace: str | None = "default",
+        timeout: float = 10.0,
+    ) -> Objects: ...
 
     @blocking
     def wait(
-        self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
-    ) -> Object:
-        """Waits until an object has a condition (`Ready`), is deleted (`delete`), or a function of it returns True."""
-        waiting.check(until)
-        kind, name = references.split(reference)
-        resource = self._resource(kind)
+        self,
+        reference: Reference,
+        until: Until = "Ready",
+        *,
+        count: int | None = None,
+        stable_for: float = 0.0,
+        namespace: str | None = "default",
+        timeout: float = 10.0,
+    ) -> Object | Objects:
+        """Waits until an object is in a state, and returns it.
+
+        A state is a condition (`Ready`, `Ready=False`), a field (`jsonpath={.status.phase}=Running`; without a value:
+        the field exists), `create`, `delete`, or a function that gets the object and returns true. With `count` it
+        waits until there are so many objects, all in the state: `wait("pods -l app=web", "Ready", count=3)`.
+        `stable_for` is the time in seconds for which the state must last. Raises TimeoutError after `timeout` seconds.
+        """
+        wait = Wait(parse_state(until), timeout, stable_for)
+        is_selection = references.is_selection(reference)
+        waiting.check_count(reference, count, is_selection, wait.state)
+        resources = self.inner.resources
         try:
-            return self.run(waiting.wait(self.inner, resource, namespace, name, until, timeout))
+            if count is None:
+                resource, where, name = references.locate(resources, reference, namespace or "")
+                return self.run(waiting.wait_one(self.inner, resource, where, name, wait))
+            selection = references.select(str(reference), namespace)
+            resource = references.resource_of(resources, selection.kind)
+            return self.run(waiting.wait_many(self.inner, resource, selection, count, wait))
         except (TimeoutError, RuntimeError) as error:
             raise error.with_traceback(None) from None
 
+    @overload
     async def wait_async(
-        self, reference: str, until: Until = "Ready", *, namespace: str = "default", timeout: float = 10.0
-    ) -> Object:
-        """`wait` for coroutine tests, in any event loop."""
-        return await asyncio.to_thread(self.wait, reference, until, namespace=namespace, timeout=timeout)
+        self,
+        reference: Reference,
+        until: Until = "Ready",
+        *,
+        count: None = None,
+        stable_for: float = 0.0,
+        namespace: str = "default",
+        timeout: float = 10.0,
+    ) -> Object: ...
+
+    @overload
+    async def wait_async(
+        self,
+        reference: str,
+        until: Until = "Ready",
+        *,
+        count: int,
+        stable_for: float = 0.0,
+        namespace: str | None = "default",
+        timeout: float = 10.0,
+    ) -> Objects: ...
+
+    async def wait_async(self, reference: Reference, until: Until = "Ready", **options: Any) -> Any:
+        """`wait` for coroutine tests, with asyncio and with trio."""
+        return await in_thread(partial(self.wait, reference, until, **options))
 
     @blocking
     def snapshot(self) -> Snapshot:
@@ -296,48 +305,6 @@ class Cluster(Server):
         """The time on this cluster: `cluster.clock.advance("1h")`."""
         return ClusterClock(self.request)
 
-    def on_exec(
-        self, selector: str = "", *, namespace: str | None = None
-    ) -> Callable[[ExecHandler], ExecHandler]:
-        """Decorator: the function answers exec and attach in pods with these labels, in one or all namespaces."""
-
-        def register(function: ExecHandler) -> ExecHandler:
-            self._kubelet("on_exec").handlers.on_exec(selector, namespace, function)
-            return function
-
-        return register
-
-    def on_logs(
-        self, selector: str = "", *, namespace: str | None = None
-    ) -> Callable[[LogHandler], LogHandler]:
-        """Decorator: the function returns the logs of pods with these labels, in one or all namespaces."""
-
-        def register(function: LogHandler) -> LogHandler:
-            self._kubelet("on_logs").handlers.on_logs(selector, namespace, function)
-            return function
-
-        return register
-
-    def _kubelet(self, used_by: str) -> KubeletAPI:
-        found = self.inner.api.kubelet
-        if found is None:
-            raise RuntimeError(
-                f"cluster.{used_by} needs simulated pods: use @pytest.mark.kubist(workloads=True)"
-            )
-        return cast("KubeletAPI", found)
-
-    def pods(self, selector: str = "", namespace: str = "default") -> Pods:
-        """Simulated pods with these labels, to script them: `cluster.pods("app=web").fail(exit_code=3)`."""
-        return Pods(self.request, namespace, selector)
-
-    def pod(self, name: str, namespace: str = "default") -> Pods:
-        """One simulated pod, to script it."""
-        return Pods(self.request, namespace, name=name)
-
-    def node(self, name: str) -> Node:
-        """A simulated node: `cluster.node("kubist-node-0").not_ready()`."""
-        return Node(self.request, name)
-
     @cached_property
     def faults(self) -> ClusterFaults:
         """Injected faults: `cluster.faults.add(verb="update", resource="deployments", status=409, times=2)`."""
@@ -376,6 +343,3 @@ class Cluster(Server):
         from kubist.testing import replaying
 
         return replaying.replay_to(self, source, impersonate=impersonate)
-
-    def _resource(self, kind: str) -> Resource:
-        return references.resource_of(self.inner.resources, kind)

@@ -60,7 +60,7 @@ class HostedClusters:
             "fork": fork.name if isinstance(fork, LogicalCluster) else fork,
             "snapshot": snapshot,
             "backup": str(Path(backup).absolute()) if backup else "",
-            "manifests": list(reading.documents(manifests)),
+            "manifests": reading.documents(manifests),
             "storage": storage,
             "time_to_live": time_to_live,
             "controllers": None if controllers is None else list(controllers),

@@ -1,71 +1,105 @@
-"""Parses and checks manifests of tests: files, directories, text or objects."""
+"""Reads and checks manifests of tests: files, directories, text or objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kubist.meta.object import Object
+from kubist.offline.manifests import SUFFIXES, Manifest, Problem, Reader
+from kubist.offline.order import CRDS, stage
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.suggestions import suggest_kind, suggest_version
 
 __tracebackhide__ = True
 
+Source = str | Path | Object
+"""File or directory, text of manifests, or object."""
 SHOWN = 100
 """Maximum number of characters of a manifest in an error message."""
+PROBLEMS = 10
+"""Maximum number of problems in one error."""
 
 
-def documents(manifests: Iterable[str | Path | Object]) -> Iterable[Object]:
-    """Objects in manifests. Lists are expanded to their items."""
-    for manifest in manifests:
-        found = [manifest] if isinstance(manifest, dict) else _parsed(manifest)
-        for document in found:
-            if not document:
-                continue
-            if not isinstance(document, dict):
-                raise ValueError(f"a manifest is not an object: {_shown(document)}")
-            if str(document.get("kind", "")).endswith("List") and "items" in document:
-                yield from document["items"]
-            else:
-                yield document
+def read(sources: Iterable[Source]) -> list[Manifest]:
+    """Manifests in the order of the sources. A source without an object, or with a malformed one, is an error."""
+    return [manifest for source in sources for manifest in _read_source(source)]
 
 
-def resource_of(obj: Object, resources: Resources) -> Resource:
-    """Resource of a manifest. Raises if kind, name or apiVersion is missing or not served."""
-    kind, metadata = obj.get("kind"), obj.get("metadata") or {}
+def documents(sources: Iterable[Source]) -> list[Object]:
+    """Objects in the order in which they can be created."""
+    return [manifest.value for manifest in sorted(read(sources), key=comes_later)]
+
+
+def read_one(source: Source) -> Manifest:
+    found = read([source])
+    if len(found) != 1:
+        raise ValueError(f"the manifest has {len(found)} objects instead of one; use load()")
+    return found[0]
+
+
+def comes_later(manifest: Manifest) -> bool:
+    """Whether the manifest is applied after Namespaces and CRDs."""
+    return stage(manifest, set()) > CRDS
+
+
+def resource_of(manifest: Manifest, resources: Resources, *, is_named: bool = True) -> Resource:
+    """Resource of a manifest. Raises if kind, apiVersion or the name is missing, or if the kind is not served."""
+    where, kind = place(manifest), manifest.kind
     if not kind:
-        raise ValueError(f"a manifest has no kind: {_shown(obj)}")
-    if not (name := metadata.get("name")):
-        raise ValueError(f"{kind} has no metadata.name, which applying a manifest needs")
-    if not (version := obj.get("apiVersion")):
-        raise ValueError(f'{kind} "{name}" has no apiVersion{suggest_version(kind, resources)}')
+        raise ValueError(f"{where}a manifest has no kind: {_shown(manifest.value)}")
+    if is_named and not manifest.name:
+        raise ValueError(f"{where}{kind} has no metadata.name, which applying a manifest needs")
+    version = manifest.api_version
+    if not version:
+        name = f' "{manifest.name}"' if manifest.name else ""
+        raise ValueError(f"{where}{kind}{name} has no apiVersion{suggest_version(kind, resources)}")
     for resource in resources:
         if resource.api_version == version and resource.kind == kind:
             return resource
-    raise LookupError(f"{version} {kind} is not served{suggest_kind(version, kind, resources)}")
+    raise LookupError(f"{where}{version} {kind} is not served{suggest_kind(version, kind, resources)}")
 
 
-def _parsed(manifest: str | Path) -> Iterator[Any]:
-    for text in _texts(manifest):
-        try:
-            yield from yaml.safe_load_all(text)
-        except yaml.YAMLError as error:
-            raise ValueError(f"a manifest is not YAML: {' '.join(str(error).split())}") from None
+def place(manifest: Manifest) -> str:
+    """File and line of a manifest, as the start of a message; empty for text and objects of the test."""
+    return "" if manifest.file.startswith("<") else f"{manifest.file}:{manifest.line}: "
 
 
-def _texts(manifest: str | Path) -> list[str]:
-    if isinstance(manifest, str) and ("\n" in manifest or manifest.lstrip().startswith("{")):
-        return [manifest]
-    path = Path(manifest)
-    if path.is_dir():
-        return [
-            file.read_text() for file in sorted(path.iterdir()) if file.suffix in (".yaml", ".yml", ".json")
-        ]
-    return [path.read_text()]
+def _read_source(source: Source) -> list[Manifest]:
+    if isinstance(source, dict):
+        return Reader().read([source])
+    is_text = isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{"))
+    if isinstance(source, str) and not source.strip():
+        raise ValueError("the manifest is empty text")
+    if not is_text:
+        source = Path(source)
+        if not source.exists():
+            hint = f" in {Path.cwd()}" if not source.is_absolute() else ""
+            raise FileNotFoundError(f'there is no file or directory "{source}"{hint}')
+    reader = Reader()
+    manifests = reader.read([source])
+    if reader.problems:
+        raise ValueError("\n".join(map(_described, reader.problems[:PROBLEMS])))
+    if not manifests:
+        raise ValueError(_nothing_in(source, list(reader.files)))
+    return manifests
+
+
+def _described(problem: Problem) -> str:
+    where = f"manifest, line {problem.line}" if problem.file == "<text>" else f"{problem.file}:{problem.line}"
+    return f"{where}: {' '.join(problem.message.split())}"
+
+
+def _nothing_in(source: str | Path, files: list[str]) -> str:
+    if isinstance(source, str):
+        return f"the manifest has no object: {_shown(source)}"
+    if not source.is_dir():
+        return f"the file {source} has no object"
+    if not files:
+        return f"the directory {source} has no manifests: no file below it ends with {', '.join(SUFFIXES)}"
+    return f"the directory {source} has no object in {', '.join(files[:PROBLEMS])}"
 
 
 def _shown(document: Any) -> str:

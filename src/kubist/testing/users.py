@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubist import files
 from kubist.meta.object import Object
 from kubist.testing.clients import Clients
+from kubist.testing.objects import ObjectVerbs
 
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster
@@ -22,8 +23,9 @@ Rules = Sequence[Mapping[str, Sequence[str]]]
 """RBAC rules: `[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]`."""
 
 
-class ClusterUser:
-    """A user of a cluster, with the credentials that a client or an operator under test needs."""
+class ClusterUser(ObjectVerbs):
+    """A user of a cluster, with the credentials that a client or an operator under test needs. It has the same verbs
+    as the cluster: `alice.get("pod/web")`."""
 
     def __init__(self, cluster: Cluster, name: str, token: str, document: Object) -> None:
         self.cluster = cluster
@@ -33,6 +35,10 @@ class ClusterUser:
 
     def __repr__(self) -> str:
         return f"<user {self.name}>"
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self.cluster
 
     @property
     def url(self) -> str:

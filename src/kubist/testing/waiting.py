@@ -1,133 +1,244 @@
-"""Waits for a state of an object. Changes of the server's cache trigger the checks, without polling."""
+"""Waits for a state of objects. Changes of the server's cache trigger the checks, without polling."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from kubist.hints import did_you_mean
 from kubist.meta.object import Object
+from kubist.meta.selectors import ParseError, parse_field_selector, parse_label_selector
 from kubist.resources.resource import Resource
 from kubist.server import Server
-from kubist.storage.cache import Change
+from kubist.storage.cache import Change, Collection
+from kubist.storage.entry import Entry
+from kubist.testing.references import Selection
+from kubist.testing.states import Deleted, State
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
-Until = str | Callable[[Object], bool]
-"""Type of a condition (`Ready`), `delete`, or a function of the object."""
+T = TypeVar("T")
+RUN_BY_KUBELETS = frozenset(
+    ("pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "replicationcontrollers")
+)
+"""Resources whose status needs running pods."""
+SHOWN = 5
+"""Maximum number of objects in a message."""
 
 
-GONE = ("delete", "deleted", "deletion", "gone", "absent", "removed", "notfound")
-"""Words that look like a condition but mean `delete`."""
+@dataclass(frozen=True)
+class Wait:
+    """A state that must be reached in time, and last."""
+
+    state: State
+    timeout: float
+    """Seconds."""
+    stable_for: float = 0.0
+    """Seconds for which the state must last."""
 
 
-def check(until: Until) -> None:
-    """Rejects values that can never be met."""
-    if callable(until):
-        if inspect.iscoroutinefunction(until):
-            raise TypeError("wait() takes a plain function, not a coroutine function")
-        return
-    if not isinstance(until, str) or not until:
-        raise TypeError(f'wait() takes a condition\'s type, "delete" or a function, not {until!r}')
-    form, _, meant = until.partition("=")
-    if meant:
-        meant = meant.partition("=")[0] if form == "condition" else "a function of the object"
-    elif until != "delete" and until.lower() in GONE:
-        meant = "delete"
-    if meant:
-        said = f'"{meant}"' if " " not in meant else meant
-        raise ValueError(f'no condition is called "{until}"; did you mean {said}?')
+class Watched:
+    """One object, or the objects of a selection, as the cache has them."""
+
+    def __init__(self, title: str, resource: Resource, covers: Callable[[Entry], bool]) -> None:
+        self.title = title
+        self.resource = resource
+        self.covers = covers
+        self.objects: dict[str, Object] = {}
+        self.last: Object | None = None
+        """Last version of an object that was seen."""
+
+    def begin(self, collection: Collection, prefix: str) -> None:
+        for entry in collection.below(prefix):
+            if self.covers(entry):
+                self.last = self.objects[entry.key] = entry.object()
+
+    def follow(self, change: Change) -> bool:
+        """Whether the change is one of the objects."""
+        entry = change.new or change.old
+        if entry is None:
+            return False
+        if change.new is not None and self.covers(change.new):
+            self.last = self.objects[entry.key] = change.new.object()
+            return True
+        return self.objects.pop(entry.key, None) is not None
 
 
-def met(obj: Object | None, until: Until) -> bool:
-    if until == "delete":
-        return obj is None
-    if obj is None:
-        return False
-    if callable(until):
-        return until(obj)
-    wanted = until.lower()
-    return any(
-        condition.get("type", "").lower() == wanted and condition.get("status") == "True"
-        for condition in _conditions(obj)
-    )
-
-
-def _conditions(obj: Object) -> Any:
-    return (obj.get("status") or {}).get("conditions") or ()
-
-
-async def wait(
-    server: Server, resource: Resource, namespace: str, name: str, until: Until, timeout: float
-) -> Object:
-    """The object once it is in the state (for a deletion, its last version). Raises TimeoutError after
-    `timeout` seconds, and RuntimeError if the function fails."""
-    where = f"{resource.resource}/{name}"
-    collection = server.registry.collection(resource)
-    await collection.ready()
+async def wait_one(server: Server, resource: Resource, namespace: str, name: str, wait: Wait) -> Object:
+    """The object once it is in the state (for a deletion, its last version). Raises TimeoutError, and RuntimeError
+    if the function fails."""
     key = resource.key(namespace, name)
-    entry = collection.get(key)
-    last: Object | None = entry.object() if entry is not None else None
-    try:
-        if met(last, until):
-            return last or {}
-    except Exception as error:
-        raise _failure(where, error) from None
-    found: asyncio.Future[Object] = asyncio.get_running_loop().create_future()
+    watched = Watched(f"{resource.resource}/{name}", resource, lambda entry: entry.key == key)
+
+    def is_reached() -> bool:
+        return wait.state.is_met(watched.objects.get(key))
+
+    def explain() -> str:
+        found = watched.objects.get(key)
+        if found is not None:
+            return wait.state.explain(found)
+        elsewhere = _namespaces_with(server, resource, name)
+        hint = f", but in namespace {', '.join(elsewhere[:SHOWN])}" if elsewhere else ""
+        return f"; the object does not exist{hint}"
+
+    await _wait(server, watched, key, wait, is_reached, f"not {wait.state.title}", explain)
+    return watched.last or {}
+
+
+async def wait_many(
+    server: Server, resource: Resource, selection: Selection, count: int, wait: Wait
+) -> list[Object]:
+    """The objects once there are exactly `count`, all in the state. Raises as `wait_one` does."""
+    prefix, covers = _matcher(resource, selection)
+    watched = Watched(_title(resource, selection), resource, covers)
+    state = wait.state
+
+    def is_reached() -> bool:
+        found = watched.objects.values()
+        return all(map(state.is_met, found)) and len(found) == count
+
+    def explain() -> str:
+        others = {key: obj for key, obj in sorted(watched.objects.items()) if not state.is_met(obj)}
+        names = [f"{obj['metadata']['name']}" for obj in list(others.values())[:SHOWN]]
+        more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+        first = next(iter(others.values()), None)
+        bad = f"; not {state.title}: {', '.join(names)}{more}{state.explain(first)}" if first else ""
+        return f"; there are {len(watched.objects)}{bad}"
+
+    goal = f"not {count} objects" + (f" that are all {state.title}" if count else "")
+    await _wait(server, watched, prefix, wait, is_reached, goal, explain)
+    return [watched.objects[key] for key in sorted(watched.objects)]
+
+
+async def _wait(
+    server: Server,
+    watched: Watched,
+    prefix: str,
+    wait: Wait,
+    is_reached: Callable[[], bool],
+    goal: str,
+    explain: Callable[[], str],
+) -> None:
+    collection = server.registry.collection(watched.resource)
+    await collection.ready()
+    watched.begin(collection, prefix)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    timer: asyncio.TimerHandle | None = None
+    interruptions = 0
+
+    def finish() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    def check() -> None:
+        nonlocal timer, interruptions
+        if done.done():
+            return
+        try:
+            reached = is_reached()
+        except RuntimeError as error:
+            done.set_exception(RuntimeError(f"{watched.title}: {error}"))
+            return
+        if reached and not wait.stable_for:
+            done.set_result(None)
+        elif reached and timer is None:
+            timer = loop.call_later(wait.stable_for, finish)
+        elif not reached and timer is not None:
+            timer.cancel()
+            timer = None
+            interruptions += 1
 
     def changed(changes: list[Change]) -> None:
-        nonlocal last
         for change in changes:
-            entry = change.new or change.old
-            if entry is None or entry.key != key or found.done():
-                continue
-            if change.new is not None:
-                last = entry.object()
-            try:
-                if met(last if change.new is not None else None, until):
-                    found.set_result(last or {})
-            except Exception as error:
-                found.set_exception(_failure(where, error))
+            if not done.done() and watched.follow(change):
+                check()
 
     token = object()
     collection.subscribe(token, changed)
     try:
-        return await asyncio.wait_for(found, timeout)
+        check()
+        await asyncio.wait_for(done, wait.timeout)
     except TimeoutError:
-        raise TimeoutError(
-            f"{where}: not {_wanted(until)} after {timeout:g} s{_state(last, until)}"
-        ) from None
+        late = f"; it was for a shorter time, {interruptions} times" if interruptions else ""
+        if timer is not None:
+            late = f"; it is, but not for {wait.stable_for:g} s yet"
+        text = f"{watched.title}: {goal} after {wait.timeout:g} s{late}{explain() if timer is None else ''}"
+        raise TimeoutError(text + _without_kubelet(server, watched, wait.state)) from None
     finally:
+        if timer is not None:
+            timer.cancel()
         collection.unsubscribe(token)
 
 
-def _wanted(until: Until) -> str:
-    if isinstance(until, str):
-        return "deleted" if until == "delete" else until
-    name = getattr(until, "__name__", "")
-    return "accepted by the function" if name in ("", "<lambda>") else name
+def _without_kubelet(server: Server, watched: Watched, state: State) -> str:
+    """Hint for an object whose status waits for running pods, on a cluster that runs none."""
+    config, resource = server.config, watched.resource
+    if config.workloads or config.simulated_nodes or isinstance(state, Deleted) or not watched.objects:
+        return ""
+    if resource.resource not in RUN_BY_KUBELETS or resource.custom:
+        return ""
+    return (
+        "; this cluster runs no pods: use workloads=True, such as in @pytest.mark.kubist(workloads=True), "
+        f'or set the status with cluster.patch("{resource.singular}/…", {{"status": …}}, subresource="status")'
+    )
 
 
-def _state(last: Object | None, until: Until) -> str:
-    """End of the timeout message: a similar condition, or the object's last status."""
-    if last is None:
-        return "; the object does not exist"
-    known = [str(condition.get("type")) for condition in _conditions(last)]
-    hint = ""
-    if isinstance(until, str) and until.lower() not in map(str.lower, known):
-        hint = did_you_mean(until, known)
-    return hint or f"; status: {last.get('status')}"
+def _namespaces_with(server: Server, resource: Resource, name: str) -> list[str]:
+    """Namespaces that have an object of this name."""
+    collection = server.registry.collection(resource)
+    return [entry.namespace for entry in collection.below(resource.prefix) if entry.name == name]
 
 
-def _failure(where: str, error: Exception) -> RuntimeError:
-    """Error for a function that raised `error`, with the line in which it did."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals is globals():
-        trace = trace.tb_next
-    line = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace else ""
-    text = " ".join(str(error).split())
-    return RuntimeError(f"{where}: the function failed with {type(error).__name__}: {text}{line}")
+def _title(resource: Resource, selection: Selection) -> str:
+    parts = [resource.resource]
+    if selection.label_selector:
+        parts += ["-l", selection.label_selector]
+    if selection.field_selector:
+        parts += ["--field-selector", selection.field_selector]
+    if resource.namespaced:
+        parts += ["-A"] if selection.namespace is None else ["-n", selection.namespace]
+    return " ".join(parts)
+
+
+def _matcher(resource: Resource, selection: Selection) -> tuple[str, Callable[[Entry], bool]]:
+    """Key prefix of the objects of a selection, and a function that says whether it has an object."""
+    labels = _parsed("label", parse_label_selector, selection.label_selector)
+    fields = _parsed("field", parse_field_selector, selection.field_selector)
+    strategy = resource.strategy
+    for name, *_ in fields.requirements:
+        if name not in ("metadata.name", "metadata.namespace", *strategy.field_labels):
+            raise ValueError(strategy.unsupported_field_label(name))
+    prefix = resource.prefix
+    if resource.namespaced and selection.namespace is not None:
+        prefix += f"{selection.namespace}/"
+
+    def covers(entry: Entry) -> bool:
+        if not entry.key.startswith(prefix) or not labels.matches(entry.labels):
+            return False
+        known = {**entry.fields, "metadata.name": entry.name, "metadata.namespace": entry.namespace}
+        return fields.empty or fields.matches(known)
+
+    return prefix, covers
+
+
+def _parsed(kind: str, parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except ParseError as error:
+        raise ValueError(f'the {kind} selector "{text}" is malformed: {error}') from None
+
+
+def check_count(reference: Any, count: int | None, is_selection: bool, state: State) -> None:
+    """Rejects a wait for several objects that does not say how many, and the opposite."""
+    if is_selection and count is None:
+        raise ValueError(
+            f'"{reference}" may be several objects: say how many with count=3 (count=0: none), or name one '
+            "as in pod/web"
+        )
+    if count is not None and not is_selection:
+        raise ValueError(f'count= is for several objects, such as "pods -l app=web", not for "{reference}"')
+    if count and isinstance(state, Deleted):
+        raise ValueError('"delete" of several objects needs count=0')

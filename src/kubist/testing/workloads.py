@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from kubist.meta.object import Object
+
+if TYPE_CHECKING:
+    # Saves start-up time: few clusters have workloads.
+    from kubist.simulation.kubeletapi.api import KubeletAPI
+    from kubist.simulation.kubeletapi.handlers import ExecHandler, LogHandler
+    from kubist.testing.cluster import Cluster
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -91,3 +98,53 @@ class Node:
 
 def _names(answer: Object) -> Names:
     return [item["name"] for item in answer["items"]]
+
+
+class SimulatedWorkloads:
+    """Members of a cluster that script its simulated pods and nodes."""
+
+    @property
+    def _cluster(self) -> Cluster:
+        raise NotImplementedError
+
+    def on_exec(
+        self, selector: str = "", *, namespace: str | None = None
+    ) -> Callable[[ExecHandler], ExecHandler]:
+        """Decorator: the function answers exec and attach in pods with these labels, in one or all namespaces."""
+
+        def register(function: ExecHandler) -> ExecHandler:
+            self._kubelet("on_exec").handlers.on_exec(selector, namespace, function)
+            return function
+
+        return register
+
+    def on_logs(
+        self, selector: str = "", *, namespace: str | None = None
+    ) -> Callable[[LogHandler], LogHandler]:
+        """Decorator: the function returns the logs of pods with these labels, in one or all namespaces."""
+
+        def register(function: LogHandler) -> LogHandler:
+            self._kubelet("on_logs").handlers.on_logs(selector, namespace, function)
+            return function
+
+        return register
+
+    def _kubelet(self, used_by: str) -> KubeletAPI:
+        kubelet = self._cluster.inner.api.kubelet
+        if kubelet is None:
+            raise RuntimeError(
+                f"cluster.{used_by} needs simulated pods: use @pytest.mark.kubist(workloads=True)"
+            )
+        return cast("KubeletAPI", kubelet)
+
+    def pods(self, selector: str = "", namespace: str = "default") -> Pods:
+        """Simulated pods with these labels, to script them: `cluster.pods("app=web").fail(exit_code=3)`."""
+        return Pods(self._cluster.request, namespace, selector)
+
+    def pod(self, name: str, namespace: str = "default") -> Pods:
+        """One simulated pod, to script it."""
+        return Pods(self._cluster.request, namespace, name=name)
+
+    def node(self, name: str) -> Node:
+        """A simulated node: `cluster.node("kubist-node-0").not_ready()`."""
+        return Node(self._cluster.request, name)
