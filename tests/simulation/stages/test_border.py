@@ -152,6 +152,11 @@ def test_nothing_is_kept_of_deleted_pods_and_stages(cluster: Cluster) -> None:
 def player(cluster: Cluster) -> Stages:
     manager = cluster.inner._loops
     assert manager is not None
-    [watcher] = [loop for loop in manager.loops if isinstance(loop, StageWatcher)]
-    assert watcher._player is not None
-    return watcher._player
+    [player] = wait_for(
+        lambda: [
+            loop._player
+            for loop in manager.loops
+            if isinstance(loop, StageWatcher) and loop._player is not None
+        ]
+    )
+    return player
