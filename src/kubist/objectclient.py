@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -37,6 +37,7 @@ from kubist.verbs.storage_version import decode_entry, is_converted, to_request_
 Edit = Callable[[Object], Object | None]
 """Changes an object in place and returns it. None: no change."""
 EntryList = list[Entry]
+State = TypeVar("State")
 
 RETRIES = 10
 PARSED = 20_000
@@ -70,6 +71,7 @@ class ObjectClient:
         self._actor = actor
         self.clock = api.clock
         self._parsed: dict[str, tuple[int, Object]] = {}
+        self._shared: dict[type[Any], Any] = {}
         self.config = api.config
         self.registry = api.registry
         self.resources = api.resources
@@ -81,8 +83,16 @@ class ObjectClient:
         if actor == self._actor:
             return self
         other = ObjectClient(self._api, actor)
-        other.tokens, other.connections, other._parsed = self.tokens, self.connections, self._parsed
+        other.tokens, other.connections = self.tokens, self.connections
+        other._parsed, other._shared = self._parsed, self._shared
         return other
+
+    def shared(self, kind: type[State]) -> State:
+        """The one object of a class that all control loops of this server share. It is made on first use."""
+        state: State | None = self._shared.get(kind)
+        if state is None:
+            state = self._shared[kind] = kind()
+        return state
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
         return self.registry.get(resource, name, namespace, group=group)

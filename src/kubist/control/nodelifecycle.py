@@ -7,14 +7,12 @@ of the node. If no node at all is ready, the fault is assumed to be elsewhere, a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from weakref import WeakKeyDictionary
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import PodsByNode
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
-from kubist.objectstore.registry import Registry
 from kubist.storage.cache import Change
 
 GRACE = 50.0
@@ -36,10 +34,15 @@ TAINTS = {
 }
 """Taint of each condition and status."""
 JUDGED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-overdue: WeakKeyDictionary[Registry, Callable[[], Awaitable[None]]] = WeakKeyDictionary()
-"""Renews the Leases of the nodes that a server simulates. Called before a late check."""
 CHECK = ""
 """Key of the queue: check the heartbeats of all nodes. Other keys are names of nodes."""
+
+
+class Heartbeats:
+    """Heartbeats of the nodes that a server simulates."""
+
+    renew: Callable[[], Awaitable[None]] | None = None
+    """Renews the Leases of these nodes. Called before a late check."""
 
 
 class NodeLifecycle(Loop):
@@ -118,8 +121,9 @@ class NodeLifecycle(Loop):
             await self._set_taints(node)
 
     async def _check_heartbeats(self) -> None:
-        if self.clock.monotonic() > self._check_at + LATE and self.client.registry in overdue:
-            await overdue[self.client.registry]()
+        renew = self.client.shared(Heartbeats).renew
+        if renew is not None and self.clock.monotonic() > self._check_at + LATE:
+            await renew()
         now = self.clock.monotonic()
         left = [GRACE]
         for name, beat in list(self._beats.items()):

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
-from kubist.objectstore.registry import Registry
 
 Rule = Callable[[str, Object], bool]
 """Whether Stages drive an object of a resource of the core group, such as pods."""
@@ -25,32 +24,35 @@ class Listener(Protocol):
         """Other Stages apply, so `governs` may answer differently."""
 
 
-_rules: WeakKeyDictionary[Registry, Rule] = WeakKeyDictionary()
-"""The rule of each server whose Stages are played."""
-_listeners: WeakKeyDictionary[Registry, WeakSet[Listener]] = WeakKeyDictionary()
+class _Staging:
+    """State of the Stages of one server."""
+
+    def __init__(self) -> None:
+        self.rule: Rule | None = None
+        self.listeners: WeakSet[Listener] = WeakSet()
 
 
 def governs(client: ObjectClient, resource: str, obj: Object) -> bool:
     """Whether Stages drive a pod, node or claim. The answer changes only when Stages or the object change."""
-    rule = _rules.get(client.registry)
+    rule = client.shared(_Staging).rule
     return rule is not None and rule(resource, obj)
 
 
 def claim(client: ObjectClient, rule: Rule) -> None:
     """Makes `governs` ask this rule for objects of the client's server."""
-    _rules[client.registry] = rule
+    client.shared(_Staging).rule = rule
 
 
 def release(client: ObjectClient) -> None:
-    _rules.pop(client.registry, None)
+    client.shared(_Staging).rule = None
 
 
 def listen(client: ObjectClient, listener: Listener) -> None:
     """Tells a listener about changes as long as it exists."""
-    _listeners.setdefault(client.registry, WeakSet()).add(listener)
+    client.shared(_Staging).listeners.add(listener)
 
 
 def notify(client: ObjectClient) -> None:
     """Tells the listeners that the Stages of pods, nodes or claims changed."""
-    for listener in list(_listeners.get(client.registry, ())):
+    for listener in list(client.shared(_Staging).listeners):
         listener.stages_changed()

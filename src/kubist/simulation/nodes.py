@@ -8,7 +8,7 @@ import itertools
 import zlib
 
 from kubist.control.loop import Loop, entry_of
-from kubist.control.nodelifecycle import overdue
+from kubist.control.nodelifecycle import Heartbeats
 from kubist.control.staged import governs, listen
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
@@ -79,7 +79,7 @@ class Nodes(Loop):
         """Time of the last report of each node."""
 
     def follow(self) -> None:
-        overdue[self.client.registry] = self._renew_all
+        self.client.shared(Heartbeats).renew = self._renew_all
         listen(self.client, self)
         self.watch("nodes", self._node_changed)
         for name in self._own:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
+from unittest.mock import MagicMock
 
 from kubist.control.staged import claim, governs, release
 from kubist.objectclient import ObjectClient
@@ -11,12 +11,10 @@ from kubist.objectclient import ObjectClient
 POD: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}
 
 
-class _Registry:
-    """Stands for the registry of one server."""
-
-
 def client() -> ObjectClient:
-    return cast("ObjectClient", SimpleNamespace(registry=_Registry()))
+    """Client of a server of its own."""
+    services = MagicMock(spec=["clock", "config", "registry", "resources"])
+    return ObjectClient(services)
 
 
 def test_nothing_is_governed_without_stages() -> None:
