@@ -71,8 +71,7 @@ KEPT = {
     "tables/table.py:rows_of",
     "verbs/representations.py:representation",
     # FlowSchemas and priority levels bound these. A change of one empties them.
-    "filters/flowcontrol.py:_exempt_seat",
-    "filters/flowcontrol.py:_response_headers",
+    "filters/flowcontrol.py:_count",
     # The keys are media types that the server offers, and names of admission plugins' views.
     "admission/followed.py:_of",
     "discovery/aggregated.py:body",

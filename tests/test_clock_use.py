@@ -43,6 +43,7 @@ ALLOWED = {
     "workers/supervisor.py": "restarts of processes",
     "workers/child.py": "restarts of processes",
     "filters/issuerkeys.py": "requests to an issuer",
+    "filters/work_estimate.py": "how often the mean size of objects is computed",
     "clusters/limits.py": "requests per second, which protect the process",
     "envtest/warm.py": "how long a process waits for work",
 }

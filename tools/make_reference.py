@@ -306,6 +306,11 @@ def _fetched(cluster: Cluster, path: str) -> str:
 MISSING = (
     ("containers, images, networks", "Kubist runs no containers. `--workloads` simulates pods."),
     ("etcd's own API", "The embedded store is not reachable by `etcdctl`. Use `kubist backup`."),
+    (
+        "metrics `apiserver_flowcontrol_demand_seats*`, `target_seats`, `seat_fair_frac`, `*_utilization`, "
+        "`current_r`, `dispatch_r`, `latest_s`, `next_*_bounds`",
+        "Priority levels borrow free seats at once, so nothing is divided anew every ten seconds.",
+    ),
     ("encryption by `kms` providers", "The start is refused. Use `aesgcm`, `aescbc` or `secretbox`."),
     (
         "admission plugins `EventRateLimit` and `ImagePolicyWebhook`",

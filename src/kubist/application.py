@@ -24,8 +24,9 @@ from kubist.filters import from_config
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.filters.flowcontrol import TOO_MANY, TooManyRequests
+from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.handler_chain import HandlerChain
+from kubist.filters.seats import TOO_MANY, TooManyRequests
 from kubist.http.messages import Answer, HangUp, Request, Response, Stream
 from kubist.logs import CURRENT
 from kubist.meta import durations, status
@@ -92,10 +93,11 @@ class API:
         self.resources: Resources = registry.resources
         self.authentication = authentication
         self.authorization = authorization
+        limits = from_config.limits(config, registry)
         self.handler_chain = HandlerChain(
             authentication,
             authorization,
-            from_config.limits(config, registry),
+            limits,
             from_config.audit(config),
             constrained_impersonation=featuregates.enabled(config.feature_gates, "ConstrainedImpersonation"),
         )
@@ -114,6 +116,7 @@ class API:
         self._logs_all = logs.access.isEnabledFor(logging.INFO)
         self._seldom = logs.Seldom()
         self.metrics = Metrics(registry, self.watchers, admission.durations)
+        self.metrics.flow_control = limits if isinstance(limits, FlowControl) else None
         self._inflight = self.metrics.inflight
         paths.others["/metrics"] = self.metrics.respond
         paths.others["/metrics/slis"] = lambda request: metrics_page(
@@ -155,10 +158,10 @@ class API:
             answer = await self._failure(request, status.internal_error("the request failed unexpectedly"))
         finally:
             self._inflight[changes] -= 1
+            seconds = time.perf_counter() - began
             if ctx.seat is not None:
-                ctx.seat.leave()
+                ctx.seat.leave(seconds)
         dry_run = "dryRun=All" in request.query
-        seconds = time.perf_counter() - began
         applied = request.headers.get("content-type") == APPLY
         body = None if isinstance(answer, Stream) else answer.body
         self.metrics.count(info, answer.status, seconds, dry_run, applied=applied, body=body)

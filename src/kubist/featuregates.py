@@ -24,6 +24,7 @@ EFFECTIVE = {
     "MutatingAdmissionPolicy": True,
     "PodTopologyLabelsAdmission": True,
     "RemoteRequestHeaderUID": True,
+    "SizeBasedListCostEstimate": True,
     "StorageVersionHash": True,
     "WatchList": True,
 }

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.filters.flowcontrol import (
-    ALL_TURNS,
-    TURNS,
-    FlowControl,
-    InFlight,
-    Level,
-    TooManyRequests,
-    long_running,
-)
+from kubist.filters.flowcontrol import ALL_TURNS, TURNS, FlowControl
 from kubist.filters.flowschemas import FlowSchema
+from kubist.filters.inflight import InFlight
+from kubist.filters.prioritylevel import Level
+from kubist.filters.seats import Seat, TooManyRequests, long_running
+from kubist.filters.traffic import Traffic
 from kubist.meta.object import Object
 from kubist.resources.context import User
 from tests.filters.askers import ask
@@ -102,15 +98,14 @@ def test_flow_is_always_dealt_the_same_distinct_queues() -> None:
         hand = []
         for _ in range(4):
             queue = one.deal(flow)
-            queue.waiting.append(asyncio.Future(loop=LOOP))
+            seat = Seat(None, Traffic("s", "u", one))  # type: ignore[arg-type]
+            queue.waiting.append(seat)
+            queue.work += seat.work
             hand.append(queue)
         assert len(set(map(id, hand))) == 4
         for queue in hand:
             queue.waiting.clear()
-
-
-LOOP = asyncio.new_event_loop()
-LOOP.close()
+            queue.work = 0.0
 
 
 class Levels:
@@ -140,7 +135,7 @@ class Levels:
             await asyncio.sleep(seconds)
             return "served"
         finally:
-            seat.leave()
+            seat.leave(0.001)
 
 
 QUEUED: Object = {
@@ -265,20 +260,20 @@ def test_long_running_requests_take_no_seat() -> None:
     assert long_running(asked(verb="watch"))
     assert long_running(asked(subresource="exec", verb="create"))
     assert not long_running(asked(verb="list"))
-    assert InFlight(1, 1).seat(asked(verb="watch")) is None
+    assert InFlight(1, 1).seat(asked(verb="watch"), {}) is None
 
 
 def test_inflight_limits_count_reads_and_writes_separately() -> None:
     limits = InFlight(1, 1)
-    reading, writing = limits.seat(asked()), limits.seat(asked(verb="create"))
+    reading, writing = limits.seat(asked(), {}), limits.seat(asked(verb="create"), {})
     assert reading is not None and writing is not None
     with pytest.raises(TooManyRequests):
-        limits.seat(asked(verb="list"))
+        limits.seat(asked(verb="list"), {})
     master = asked(verb="list")
     master.user = User("root", groups=("system:masters",))
-    assert limits.seat(master) is None
-    reading.leave()
-    assert limits.seat(asked(verb="list")) is not None
+    assert limits.seat(master, {}) is None
+    reading.leave(0.001)
+    assert limits.seat(asked(verb="list"), {}) is not None
 
 
 def test_response_names_flow_schema_and_level(cluster: Live, admin: Client) -> None:

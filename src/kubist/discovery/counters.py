@@ -5,7 +5,9 @@ from __future__ import annotations
 import marshal
 import resource
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 BUCKETS: tuple[float, ...] = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5),
@@ -18,6 +20,7 @@ READS = frozenset(("GET", "LIST"))
 DRY_RUN = 1000
 """Added to the status code of a dry run in `Requests.codes`."""
 
+T = TypeVar("T", int, float)
 Where = tuple[str, ...]
 """Labels of requests: verb, group, version, resource, subresource, scope."""
 
@@ -56,6 +59,10 @@ class Counters:
         self.inflight = [0, 0]
         self.admission: dict[tuple[str, str, bool], list[float]] = {}
         """Durations of admission phases (`Admission.durations`)."""
+        self.flows: dict[tuple[str, str], dict[str, list[float]]] = {}
+        """Counters of flow control by FlowSchema and priority level (`Traffic.totals`)."""
+        self.levels: Mapping[str, Sequence[int]] = {}
+        """Seats of each priority level (`FlowControl.limits`)."""
         self.cpu = 0.0
         self.memory = 0
 
@@ -75,11 +82,14 @@ class Counters:
             where: (found.codes, found.buckets, found.sum, found.sizes, found.bytes)
             for where, found in self.requests.items()
         }
-        return marshal.dumps((requests, self.watches, self.inflight, self.admission, self.cpu, self.memory))
+        flows = (self.flows, self.levels)
+        return marshal.dumps(
+            (requests, self.watches, self.inflight, self.admission, flows, self.cpu, self.memory)
+        )
 
     def add(self, dumped: bytes) -> None:
         """Adds the dumped counters of another process."""
-        requests, watches, inflight, admission, cpu, memory = marshal.loads(dumped)
+        requests, watches, inflight, admission, (flows, levels), cpu, memory = marshal.loads(dumped)
         for where, found in requests.items():
             self.requests.setdefault(where, Requests(where[0])).add(*found)
         for where, count in watches.items():
@@ -88,8 +98,17 @@ class Counters:
         for key, theirs in admission.items():
             mine = self.admission.get(key, [0] * len(theirs))
             self.admission[key] = [one + other for one, other in zip(mine, theirs, strict=True)]
+        for where, totals in flows.items():
+            known = self.flows.setdefault(where, {})
+            for name, values in totals.items():
+                known[name] = _sum(known.get(name), values)
+        self.levels = {level: _sum(self.levels.get(level), seats) for level, seats in levels.items()}
         self.cpu += cpu
         self.memory += memory
+
+
+def _sum(mine: Sequence[T] | None, theirs: Sequence[T]) -> list[T]:
+    return list(theirs) if mine is None else [one + other for one, other in zip(mine, theirs, strict=True)]
 
 
 def _resident(peak: int) -> int:

@@ -15,6 +15,7 @@ from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Request
 from kubist.http.messages import Request, Response
 
 if TYPE_CHECKING:
+    from kubist.filters.flowcontrol import FlowControl
     from kubist.objectstore.registry import Registry
     from kubist.request import RequestInfo
 
@@ -66,6 +67,8 @@ class Metrics:
         self.inflight = self._counters.inflight
         """Numbers of reading and of changing requests that are being answered."""
         self.started = time.time()
+        self.flow_control: FlowControl | None = None
+        """Flow control of this server; None if it has no priority levels."""
         self.others: Callable[[], Awaitable[list[bytes]]] | None = None
         """Returns the counters of the other processes of this server."""
 
@@ -123,6 +126,9 @@ class Metrics:
             where = watcher.ctx.info.counted_as
             watches[where] = watches.get(where, 0) + 1
         counters.watches = watches
+        if self.flow_control is not None:
+            counters.flows = self.flow_control.totals()
+            counters.levels = self.flow_control.limits()
         counters.measure()
         return counters
 
@@ -144,10 +150,11 @@ class Metrics:
 
     def _lines(self, counters: Counters) -> Iterator[str]:
         # Saves start-up time: loaded with the first request for metrics.
+        from kubist.discovery.flowcontrol_families import flowcontrol
         from kubist.discovery.metric_families import families
 
         disabled = self._registry.config.disabled_metrics
-        for family in families(self._registry, counters, self.started):
+        for family in (*families(self._registry, counters, self.started), *flowcontrol(counters)):
             if family.name not in disabled:
                 yield from family.lines()
 

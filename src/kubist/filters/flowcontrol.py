@@ -8,15 +8,18 @@ turns also keep a client with many connections from starting more than a few req
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
+import time
 from collections import deque
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowschemas import FlowSchema, FlowSchemas
-from kubist.http.messages import Headers, Response
+from kubist.filters.prioritylevel import Level, Queue
+from kubist.filters.seats import ExemptSeat, Seat, TooManyRequests, WatchSeat, long_running
+from kubist.filters.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES, Traffic, observe
+from kubist.filters.work_estimate import ListEstimator, WatchTracker, final_seats
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
@@ -26,140 +29,9 @@ TURNS = 4
 """Requests of one user that may start before the event loop looks at other connections again."""
 ALL_TURNS = 8
 """Requests of all users that may start in one turn. It limits the delay of a health check."""
-LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
-TOO_MANY = Response(
-    429,
-    [
-        (b"Content-Type", b"text/plain; charset=utf-8"),
-        (b"X-Content-Type-Options", b"nosniff"),
-        (b"Retry-After", b"1"),
-    ],
-    b"Too many requests, please try again later.\n",
-)
-
-
-class TooManyRequests(Exception):
-    """All seats are taken and the queue is full, or the wait in the queue timed out."""
-
-
-def long_running(asked: AuthorizationQuery) -> bool:
-    return asked.is_resource and (asked.verb in ("watch", "proxy") or asked.subresource in LONG_RUNNING)
-
-
-class Queue:
-    """Queue of a few flows. `served` is its virtual time: the number of requests it dispatched, relative to
-    other queues."""
-
-    __slots__ = ("served", "waiting")
-
-    def __init__(self) -> None:
-        self.served = 0
-        self.waiting: deque[asyncio.Future[None]] = deque()
-
-
-class Level:
-    """A priority level: its seats and queues."""
-
-    def __init__(self, obj: Object) -> None:
-        self.name: str = obj["metadata"]["name"]
-        self.nominal = 0
-        self.executing = 0
-        self.queued = 0
-        self.now = 0
-        self._queues: list[Queue] = []
-        self.configure(obj)
-
-    def configure(self, obj: Object) -> None:
-        spec = obj["spec"]
-        self.uid: str = obj["metadata"].get("uid", "")
-        self.exempt = spec.get("type") == "Exempt"
-        limits = spec.get("exempt" if self.exempt else "limited") or {}
-        self.shares: int = limits.get("nominalConcurrencyShares", 0)
-        self._lendable: int = limits.get("lendablePercent", 0)
-        self._borrowing: int | None = limits.get("borrowingLimitPercent")
-        queuing = (limits.get("limitResponse") or {}).get("queuing") or {}
-        self.hand_size: int = queuing.get("handSize", 0)
-        self.queue_length: int = queuing.get("queueLengthLimit", 0)
-        self.queue_count: int = queuing.get("queues", 0)
-        del self._queues[max(self.queue_count, self._last_used() + 1) :]
-
-    @property
-    def queues(self) -> list[Queue]:
-        """The queues. They are made when the first request waits: those of all levels take half a megabyte."""
-        self._queues += [Queue() for _ in range(self.queue_count - len(self._queues))]
-        return self._queues
-
-    def _last_used(self) -> int:
-        return max((index for index, queue in enumerate(self._queues) if queue.waiting), default=-1)
-
-    @property
-    def lendable(self) -> int:
-        return self.nominal * self._lendable // 100
-
-    @property
-    def max_seats(self) -> float:
-        """Maximum number of seats including borrowed ones."""
-        if self._borrowing is None:
-            return math.inf
-        return self.nominal + math.ceil(self.nominal * self._borrowing / 100)
-
-    def deal(self, flow: str) -> Queue:
-        """The shortest of the queues dealt to a flow (shuffle sharding), so that a busy flow rarely blocks
-        all queues of another."""
-        value = int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8], "little")
-        queues = self.queues
-        count = len(queues)
-        hand: list[int] = []
-        for left in range(count, count - min(self.hand_size, count), -1):
-            value, card = divmod(value, left)
-            for held in sorted(hand):
-                if card >= held:
-                    card += 1
-            hand.append(card)
-        return min((queues[card] for card in hand), key=lambda queue: len(queue.waiting))
-
-    def next(self) -> asyncio.Future[None] | None:
-        """The first request of the queue with the least virtual time; None if no request waits."""
-        queue = min((queue for queue in self._queues if queue.waiting), key=lambda q: q.served, default=None)
-        if queue is None:
-            return None
-        self.queued -= 1
-        self.now = queue.served
-        queue.served += 1
-        return queue.waiting.popleft()
-
-
-class Seat:
-    """Seat of a request at its priority level. `leave` must be called when the request is answered."""
-
-    __slots__ = ("_control", "headers", "level", "taken", "turn", "waiting")
-
-    def __init__(self, control: FlowControl, level: Level, headers: Headers) -> None:
-        self._control = control
-        self.level = level
-        self.headers = headers
-        self.taken = False
-        self.waiting: asyncio.Future[None] | None = None
-        """Wait for a seat of the level."""
-        self.turn: asyncio.Future[None] | None = None
-        """Wait for a turn on the event loop."""
-
-    async def ready(self) -> None:
-        """Waits for the seat and the turn. Raises TooManyRequests if there is no seat in time."""
-        if self.waiting is not None:
-            try:
-                await asyncio.wait_for(self.waiting, self._control.patience)
-            except TimeoutError:
-                raise TooManyRequests from None
-            self.taken = True
-        if self.turn is not None:
-            await self.turn
-
-    def leave(self) -> None:
-        if self.taken:
-            self._control.release(self.level)
-        elif self.waiting is not None:
-            self._control.withdraw(self)
+_MUTATING = frozenset(("create", "update", "patch", "delete"))
+_LISTING = frozenset(("list", "watch"))
+_NO_QUERY: Mapping[str, str] = {}
 
 
 class FlowControl:
@@ -171,101 +43,197 @@ class FlowControl:
         """Maximum seconds that a request waits in a queue."""
         self._schemas = FlowSchemas(registry, self._configure)
         self._levels: dict[str, Level] = {}
-        self._headers: dict[tuple[str, str], Headers] = {}
-        self._exempt_seats: dict[tuple[str, str], Seat] = {}
+        self._traffic: dict[tuple[str, str], Traffic] = {}
+        """Counters by the UIDs of FlowSchema and priority level."""
+        self._lists = ListEstimator(registry)
+        self._watches = WatchTracker()
         self._begun: dict[str, int] = {}
         self._turns = 0
         """Requests started in this turn of the event loop: `_begun` by user, `_turns` in total."""
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
-    def seat(self, asked: AuthorizationQuery) -> Seat | None:
-        """Seat for a request, which may have to wait; None if the request is not limited. Raises TooManyRequests."""
+    def seat(self, asked: AuthorizationQuery, query: Mapping[str, str] = _NO_QUERY) -> Seat | None:
+        """Seats for a request, which may have to wait; None if the request is not limited. Raises
+        TooManyRequests."""
         schema = self._schemas.classify(asked)
-        if schema is None or long_running(asked):
+        if schema is None:
             return None
-        level = self._levels[schema.level]
+        traffic, verb = schema.traffic or self._count(schema), asked.verb
+        exempt_seat = traffic.exempt_seat
+        if verb == "get" and exempt_seat is not None and not asked.subresource:
+            traffic.executing += 1
+            return exempt_seat
+        if verb != "watch" and long_running(asked):
+            return None
+        seat: Seat
+        if verb in _MUTATING:
+            seat = self._write_seat(asked, traffic)
+        elif verb in _LISTING and asked.is_resource:
+            seat = self._list_seat(asked, query, traffic)
+        else:
+            seat = exempt_seat or Seat(self, traffic)
+        if seat is exempt_seat:
+            traffic.executing += 1
+            return seat
+        level = traffic.level
         if level.exempt:
-            return self._exempt_seat(schema, level)
-        seat = Seat(self, level, self._response_headers(schema, level))
-        if level.queued == 0 and self._has_free_seat(level):
-            level.executing += 1
-            seat.taken = True
+            self._occupy(seat)
+            return seat
+        if level.queued == 0 and self._has_free_seat(level, seat.width):
+            self._occupy(seat)
         elif level.queue_count:
             self._enqueue(seat, schema, asked)
         else:
-            raise TooManyRequests
+            traffic.reject("concurrency-limit")
+            seat.leave(0)
+            raise TooManyRequests(traffic.headers)
         seat.turn = self._turn(asked.user.name)
         return seat
 
-    def _exempt_seat(self, schema: FlowSchema, level: Level) -> Seat:
-        """Shared seat of all exempt requests of a FlowSchema."""
-        key = (schema.uid, level.uid)
-        found = self._exempt_seats.get(key)
-        if found is None:
-            found = self._exempt_seats[key] = Seat(self, level, self._response_headers(schema, level))
-        return found
+    def _list_seat(self, asked: AuthorizationQuery, query: Mapping[str, str], traffic: Traffic) -> Seat:
+        width = self._lists.seats(asked, query, traffic.level.most_seats)
+        if width > 1:
+            observe(traffic.seats, SEATS, width)
+        if asked.verb == "watch":
+            return WatchSeat(self, traffic, width, self._watches, asked)
+        return Seat(self, traffic, width) if width > 1 else traffic.exempt_seat or Seat(self, traffic)
 
-    def _response_headers(self, schema: FlowSchema, level: Level) -> Headers:
+    def _write_seat(self, asked: AuthorizationQuery, traffic: Traffic) -> Seat:
+        """Seats of a write. The token of a ServiceAccount makes no event."""
+        final, latency = 0, 0.0
+        if asked.subresource != "token" or asked.resource != "serviceaccounts":
+            watches = self._watches.interested(asked)
+            observe(traffic.watch_counts, WATCHES, watches)
+            if watches:
+                final, latency = final_seats(watches, traffic.level.most_seats)
+        if final > 1:
+            observe(traffic.seats, SEATS, final)
+        return Seat(self, traffic, 1, final, latency) if final else traffic.exempt_seat or Seat(self, traffic)
+
+    def _count(self, schema: FlowSchema) -> Traffic:
+        """Counters of a FlowSchema at its level."""
+        level = self._levels[schema.level]
         key = (schema.uid, level.uid)
-        found = self._headers.get(key)
-        if found is None:
-            found = self._headers[key] = [
-                (b"X-Kubernetes-PF-FlowSchema-UID", schema.uid.encode()),
-                (b"X-Kubernetes-PF-PriorityLevel-UID", level.uid.encode()),
-            ]
-        return found
+        traffic = self._traffic.get(key)
+        if traffic is None:
+            traffic = self._traffic[key] = Traffic(schema.name, schema.uid, level)
+        traffic.exempt_seat = ExemptSeat(self, traffic) if level.exempt else None
+        schema.traffic = traffic
+        return traffic
+
+    def _occupy(self, seat: Seat) -> None:
+        traffic, width = seat.traffic, seat.width
+        seat.taken = True
+        traffic.executing += 1
+        if width > 1 or seat.latency:
+            traffic.wide_seats += width - 1
+        traffic.level.executing += width
 
     def _enqueue(self, seat: Seat, schema: FlowSchema, asked: AuthorizationQuery) -> None:
-        level = seat.level
+        traffic = seat.traffic
+        level = traffic.level
         queue = level.deal(f"{schema.name}\0{schema.flow(asked)}")
-        if len(queue.waiting) >= level.queue_length:
-            raise TooManyRequests
+        if len(queue.waiting) >= level.queue_length and level.executing >= level.nominal:
+            traffic.reject("queue-full")
+            seat.leave(0)
+            raise TooManyRequests(traffic.headers)
         if not queue.waiting:
             queue.served = max(queue.served, level.now)
         seat.waiting = asyncio.get_running_loop().create_future()
-        queue.waiting.append(seat.waiting)
+        seat.waited = time.perf_counter()
+        queue.waiting.append(seat)
+        queue.work += seat.work
         level.queued += 1
+        traffic.queued += 1
+        traffic.queued_seats += seat.width
+        observe(traffic.queue_lengths, QUEUE_LENGTHS, len(queue.waiting))
 
-    def _has_free_seat(self, level: Level) -> bool:
-        """Whether a level has a free seat, or may borrow a seat that another level lends and does not use."""
-        if level.executing < level.nominal:
+    def _has_free_seat(self, level: Level, width: int = 1) -> bool:
+        """Whether a level has free seats, or may borrow seats that other levels lend and do not use."""
+        wanted = level.executing + width
+        if wanted <= level.nominal or (level.executing == 0 and width > 1):
             return True
-        if level.executing >= level.max_seats:
+        if wanted > level.max_seats:
             return False
-        lent = free = 0
-        for other in self._levels.values():
-            if not other.exempt:
-                lent += max(0, other.executing - other.nominal)
-                free += max(0, min(other.lendable, other.nominal - other.executing))
-        return lent < free
+        return wanted - max(level.executing, level.nominal) <= self._lendable()
 
-    def release(self, level: Level) -> None:
-        level.executing -= 1
+    def _lendable(self) -> int:
+        """Seats that levels lend and that no level has borrowed."""
+        seats = 0
+        for level in self._levels.values():
+            if not level.exempt:
+                seats -= max(0, level.executing - level.nominal)
+                seats += max(0, min(level.lendable, level.nominal - level.executing))
+        return seats
+
+    def release(self, seat: Seat) -> None:
+        """Frees the seats of a request that was executed, and starts others."""
+        traffic, width = seat.traffic, seat.width
+        level = traffic.level
+        if width > 1 or seat.latency:
+            traffic.wide_seats -= width - 1
+        level.executing -= width
         self._dispatch(level)
         for other in self._levels.values():
             if other.queued and other is not level:
                 self._dispatch(other)
 
     def _dispatch(self, level: Level) -> None:
-        while level.queued and self._has_free_seat(level):
-            waiting = level.next()
-            assert waiting is not None
-            if not waiting.done():
-                level.executing += 1
-                waiting.set_result(None)
+        while level.queued:
+            queue = level.next_queue()
+            assert queue is not None
+            seat = queue.waiting[0]
+            assert seat.waiting is not None
+            if seat.waiting.done():
+                self._dequeue(queue, seat)
+                continue
+            if not self._has_free_seat(level, seat.width):
+                seat.traffic.no_accommodation += 1
+                return
+            level.now = queue.served
+            queue.served += seat.work
+            self._dequeue(queue, seat)
+            self._occupy(seat)
+            seat.taken = False
+            seat.waiting.set_result(None)
+
+    def _dequeue(self, queue: Queue, seat: Seat) -> None:
+        queue.waiting.remove(seat)
+        queue.work = queue.work - seat.work if queue.waiting else 0.0
+        traffic = seat.traffic
+        traffic.level.queued -= 1
+        traffic.queued -= 1
+        traffic.queued_seats -= seat.width
 
     def withdraw(self, seat: Seat) -> None:
-        """Removes a waiting request after a timeout or a disconnect. Frees its seat if it got one meanwhile."""
-        waiting, level = seat.waiting, seat.level
+        """Removes a waiting request after a timeout or a disconnect. Frees its seats if it got them meanwhile."""
+        waiting, traffic = seat.waiting, seat.traffic
         if waiting is None:
             return
-        for queue in level.queues:
-            if waiting in queue.waiting:
-                queue.waiting.remove(waiting)
-                level.queued -= 1
+        seat.waiting = None
+        for queue in traffic.level.queues:
+            if seat in queue.waiting:
+                self._dequeue(queue, seat)
+                traffic.reject("time-out")
+                observe(traffic.waits[False], SECONDS, time.perf_counter() - seat.waited)
                 return
         if waiting.done() and not waiting.cancelled():
-            self.release(level)
+            traffic.finish(0)
+            self.release(seat)
+
+    def limits(self) -> dict[str, tuple[int, int, int, int]]:
+        """Seats of each level: nominal, lower and upper limit, and those that it may occupy now."""
+        free = self._lendable()
+        found = {}
+        for level in self._levels.values():
+            upper = min(level.max_seats, level.nominal + self._seats)
+            now = min(upper, max(level.nominal, level.executing) + free)
+            found[level.name] = (level.nominal, level.nominal - level.lendable, int(upper), int(now))
+        return found
+
+    def totals(self) -> dict[tuple[str, str], dict[str, list[float]]]:
+        """Counters of the requests, by FlowSchema and priority level."""
+        return {(each.schema, each.level.name): each.totals() for each in self._traffic.values()}
 
     def _configure(self, levels: list[Object]) -> None:
         found: dict[str, Level] = {}
@@ -278,10 +246,12 @@ class FlowControl:
             found[level.name] = level
         total = sum(level.shares for level in found.values())
         for level in found.values():
-            level.nominal = math.ceil(self._seats * level.shares / total) if total else 0
+            level.set_nominal(math.ceil(self._seats * level.shares / total) if total else 0)
         self._levels = found
-        self._headers.clear()
-        self._exempt_seats.clear()
+        served = {
+            (schema.uid, found[schema.level].uid) for schema in self._schemas.all() if schema.level in found
+        }
+        self._traffic = {key: traffic for key, traffic in self._traffic.items() if key in served}
 
     def _turn(self, user: str) -> asyncio.Future[None] | None:
         """None if a request of the user may start at once; else a future to wait for."""
@@ -316,42 +286,3 @@ class FlowControl:
                 self._turns += 1
             begun[user] = begun.get(user, 0) + 1
         asyncio.get_running_loop().call_soon(self._next_turn)
-
-
-class InFlight:
-    """Limits without priorities: `--max-requests-inflight` and `--max-mutating-requests-inflight`."""
-
-    def __init__(self, reading: int, writing: int) -> None:
-        self._limits = (reading, writing)
-        self.count = [0, 0]
-
-    def seat(self, asked: AuthorizationQuery) -> Counted | None:
-        if long_running(asked):
-            return None
-        kind = asked.verb not in ("get", "list", "watch", "head", "options")
-        limit = self._limits[kind]
-        if not limit:
-            return None
-        if self.count[kind] >= limit:
-            if MASTERS in asked.user.groups:
-                return None
-            raise TooManyRequests
-        self.count[kind] += 1
-        return Counted(self, kind)
-
-
-class Counted:
-    """Counts a request in `InFlight`; it never waits."""
-
-    __slots__ = ("_kind", "_of")
-    headers: ClassVar[Headers] = []
-    waiting = turn = None
-
-    def __init__(self, of: InFlight, kind: int) -> None:
-        self._of = of
-        self._kind = kind
-
-    async def ready(self) -> None: ...
-
-    def leave(self) -> None:
-        self._of.count[self._kind] -= 1

@@ -12,6 +12,7 @@ from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:
+    from kubist.filters.traffic import Traffic
     from kubist.objectstore.registry import Registry
 
 GROUP = "flowcontrol.apiserver.k8s.io"
@@ -21,7 +22,7 @@ CATCH_ALL = "catch-all"
 class FlowSchema:
     """A FlowSchema: its rules, priority level and flow distinguisher."""
 
-    __slots__ = ("_rules", "distinguisher", "level", "name", "precedence", "uid")
+    __slots__ = ("_rules", "distinguisher", "level", "name", "precedence", "traffic", "uid")
 
     def __init__(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -31,6 +32,8 @@ class FlowSchema:
         self.precedence: int = spec.get("matchingPrecedence", 1000)
         self.distinguisher: str = (spec.get("distinguisherMethod") or {}).get("type", "")
         self._rules = spec.get("rules") or []
+        self.traffic: Traffic | None = None
+        """Counters of its requests, set with the first one."""
 
     def matches(self, asked: AuthorizationQuery) -> bool:
         return any(
@@ -99,6 +102,7 @@ class FlowSchemas:
         self._changed = changed
         self._seen: list[tuple[Collection, Any]] = []
         self._schemas: list[FlowSchema] = []
+        """All FlowSchemas. Every change makes new ones."""
         self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
     def classify(self, asked: AuthorizationQuery) -> FlowSchema | None:
@@ -121,6 +125,10 @@ class FlowSchemas:
                     self._known[key] = schema
                     return schema
         return found
+
+    def all(self) -> list[FlowSchema]:
+        """All FlowSchemas in order of precedence."""
+        return self._schemas
 
     def _load(self) -> None:
         self._seen = []

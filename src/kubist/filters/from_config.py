@@ -18,7 +18,8 @@ from kubist.filters.authentication import (
 from kubist.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
 from kubist.filters.authorization_query import quoted_list
 from kubist.filters.clientca import ClientCA
-from kubist.filters.flowcontrol import FlowControl, InFlight
+from kubist.filters.flowcontrol import FlowControl
+from kubist.filters.inflight import InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
 from kubist.http.tls import read_certificates

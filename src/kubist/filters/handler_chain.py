@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kubist.filters.audit import Audit, Trail
 from kubist.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
 from kubist.filters.authorization import Authorization, AuthorizationFailed
 from kubist.filters.authorization_query import AuthorizationQuery, attributes
-from kubist.filters.flowcontrol import Counted, Seat
 from kubist.filters.impersonation import Impersonation, wanted_user
+from kubist.filters.inflight import Counted
+from kubist.filters.seats import Seat, TooManyRequests
 from kubist.meta import status
 from kubist.resources.context import NOBODY, Context
 
@@ -17,7 +19,7 @@ from kubist.resources.context import NOBODY, Context
 class Limits(Protocol):
     """Flow control: `kubist.filters.flowcontrol`."""
 
-    def seat(self, asked: AuthorizationQuery) -> Seat | Counted | None: ...
+    def seat(self, asked: AuthorizationQuery, query: Mapping[str, str]) -> Seat | Counted | None: ...
 
 
 class HandlerChain:
@@ -65,7 +67,11 @@ class HandlerChain:
             if trail is not None:
                 trail.impersonated(ctx.user, constraint)
         if self._limits is not None:
-            seat = self._limits.seat(asked)
+            try:
+                seat = self._limits.seat(asked, ctx.query)
+            except TooManyRequests as error:
+                ctx.response_headers = error.headers
+                raise
             if seat is not None:
                 ctx.seat, ctx.response_headers = seat, seat.headers
                 if seat.waiting is not None or seat.turn is not None:

@@ -162,7 +162,13 @@ class Server(Protocol):
 class Seat(Protocol):
     """Seat of a request in its priority level. `kubist.filters.flowcontrol` implements it."""
 
-    def leave(self) -> None: ...
+    def initialized(self) -> None:
+        """Frees the seats of a watch, which has sent its initial events."""
+        ...
+
+    def leave(self, seconds: float) -> None:
+        """Frees the seats of a request. `seconds` is the time since its arrival."""
+        ...
 
 
 class AuditTrail(Protocol):

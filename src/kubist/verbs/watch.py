@@ -13,6 +13,7 @@ from typing import Any
 from kubist.codec.representation import Representation
 from kubist.http.messages import Stream, StreamWriter
 from kubist.meta import status
+from kubist.resources.context import Seat
 from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
@@ -55,6 +56,7 @@ async def watch(ctx: ResourceRequest) -> Stream:
     await watcher.position()
     if watcher.initial:
         await shown.prepare(selection.candidates(collection, ""))
+    watcher.seat, ctx.seat = ctx.seat, None
     headers = [(b"Content-Type", shown.stream_type.encode())]
     return Stream(200, headers, watcher.start, watcher.stopped, ("", "binary.k8s.io", "base64.binary.k8s.io"))
 
@@ -84,6 +86,8 @@ class Watcher:
         """Changes up to this version are not sent."""
         self.initial = options.send_initial_events is True
         self.past: list[Change] = []
+        self.seat: Seat | None = None
+        """Seats in the priority level, until the initial events are sent."""
         self.error: status.APIError | None = None
         self._room = 0
         """Buffer limit of this watcher in bytes."""
@@ -142,6 +146,13 @@ class Watcher:
 
     def start(self, writer: StreamWriter) -> None:
         self.writer = writer
+        try:
+            self._start(writer)
+        finally:
+            if self._state is None and self.seat is not None:
+                self.seat.initialized()
+
+    def _start(self, writer: StreamWriter) -> None:
         if not self.shown.watchable:
             writer.close()
             return
@@ -234,6 +245,8 @@ class Watcher:
             self._write(backlog)
 
     def _state_sent(self) -> None:
+        if self.seat is not None:
+            self.seat.initialized()
         if self.bookmarks:
             self.write_initial_events_end()
 
@@ -349,6 +362,9 @@ class Watcher:
         self.stopped()
 
     def stopped(self) -> None:
+        if self.seat is not None:
+            self.seat.leave(0)
+            self.seat = None
         for timer in self._timers:
             timer.cancel()
         self._waiting.clear()
