@@ -223,6 +223,7 @@ def test_token_in_a_websocket_protocol_is_worthless_elsewhere(
         headers = {
             "Connection": "Upgrade",
             "Upgrade": "websocket",
+            "Origin": "https://dashboard.example",
             "Sec-WebSocket-Version": "13",
             "Sec-WebSocket-Key": base64.b64encode(b"0123456789abcdef").decode(),
             "Sec-WebSocket-Protocol": f"base64url.bearer.authorization.k8s.io.{encoded}, base64.binary.k8s.io",

@@ -22,6 +22,7 @@ from kubist.http.messages import Answer, Request, Response, Stream, StreamWriter
 
 T = TypeVar("T")
 JSON = [(b"Content-Type", b"application/json")]
+PLAIN = [(b"Content-Type", b"text/plain")]
 SMALL = Limits(body_bytes=100_000, header_bytes=16_384, header_count=50, linger_timeout=0.08)
 """Sizes that tests reach soon."""
 SHORT = dataclasses.replace(SMALL, header_timeout=0.3, body_timeout=0.3, idle_timeout=0.4, stall_timeout=0.6)
@@ -130,7 +131,13 @@ class Site:
         return Response(200, [(b"X-Text", b"a\r\nX-Evil: 1")], b"{}")
 
     async def do_watch(self, request: Request) -> Answer:
-        return Stream(200, JSON, self._start, self._stop, websocket_protocols=("v2.test", "v1.test"))
+        return Stream(200, JSON, self._start, self._stop, "v2.test")
+
+    async def do_bytes(self, request: Request) -> Answer:
+        return Stream(200, PLAIN, self._start, self._stop, byte_stream=True)
+
+    async def do_base64(self, request: Request) -> Answer:
+        return Stream(200, PLAIN, self._start, self._stop, text_messages=True, byte_stream=True)
 
     async def do_binary(self, request: Request) -> Answer:
         return Stream(200, [(b"Content-Type", b"application/x")], self._start, self._stop)

@@ -271,7 +271,7 @@ def test_watcher_may_read_its_initial_state_slowly(live: Live, monkeypatch: pyte
         client.delete(f"{MAPS}/last-{start[-1]}")
 
 
-@pytest.mark.parametrize("protocol", [None, "binary.k8s.io"])
+@pytest.mark.parametrize("protocol", [None, "binary.k8s.io", "base64.binary.k8s.io", "foo"])
 def test_websocket_message_holds_one_event(shared_live: Live, namespace: str, protocol: str | None) -> None:
     client = shared_live.client
     maps = f"/api/v1/namespaces/{namespace}/configmaps"

@@ -33,6 +33,8 @@ class Representation:
 
     content_type = "application/json"
     stream_type = "application/json"
+    length_bytes = 0
+    """Bytes in front of each event of a watch that have its length."""
     watchable = True
     """False: a watch in this representation ends before its first event."""
     itemized = False

@@ -31,6 +31,7 @@ class Messages(Cached):
 
     content_type = MEDIA_TYPE
     stream_type = MEDIA_TYPE + ";stream=watch"
+    length_bytes = 4
 
     def __init__(self, resource: Resource, api_version: str, kind: str, list_kind: str) -> None:
         super().__init__(resource)

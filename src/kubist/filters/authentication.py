@@ -159,7 +159,7 @@ def bearer(header: str, warnings: list[str]) -> str:
     return parts[1]
 
 
-_PROTOCOL = "base64url.bearer.authorization.k8s.io."
+TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 
 
 def websocket_token(headers: dict[str, str]) -> str:
@@ -169,13 +169,13 @@ def websocket_token(headers: dict[str, str]) -> str:
     offered.
     """
     protocols = headers.get("sec-websocket-protocol", "")
-    if _PROTOCOL not in protocols or headers.get("upgrade", "").lower() != "websocket":
+    if TOKEN_PROTOCOL not in protocols or headers.get("upgrade", "").lower() != "websocket":
         return ""
     # Saves start-up time: tokens load `cryptography`.
     from kubist.filters.tokens import decode
 
     offered = [protocol.strip() for protocol in protocols.split(",")]
-    encoded = [protocol[len(_PROTOCOL) :] for protocol in offered if protocol.startswith(_PROTOCOL)]
+    encoded = [protocol[len(TOKEN_PROTOCOL) :] for protocol in offered if protocol.startswith(TOKEN_PROTOCOL)]
     if len(encoded) > 1:
         raise TokenError("multiple base64.bearer.authorization tokens specified")
     try:

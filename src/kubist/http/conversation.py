@@ -68,16 +68,14 @@ class Conversation:
         """Answer that turns the connection into a tunnel. `received` gets the bytes of the client."""
         return Stream(101, headers, self._start, self._stopped, received=self._noting(received))
 
-    def websocket(
-        self, message: Callable[[bytes], None], protocols: tuple[str, ...], *, text: bool = False
-    ) -> Stream:
+    def websocket(self, message: Callable[[bytes], None], subprotocol: str, *, text: bool = False) -> Stream:
         """Answer that turns the connection into a WebSocket. `message` gets the messages of the client."""
         return Stream(
             101,
             [],
             self._start,
             self._stopped,
-            protocols,
+            subprotocol,
             message=self._noting(message),
             text_messages=text,
         )

@@ -103,20 +103,25 @@ class Stream:
     ended. If the client disconnected before the response, only `stopped` is called.
     On a WebSocket upgrade the transport answers the handshake and sends each `write` as a message, unless the status is
     an error.
-    `websocket_protocols` has the subprotocols that the application accepts, in order of preference.
     """
 
     status: int
     headers: Headers
     start: Callable[[StreamWriter], None]
     stopped: Callable[[], None]
-    websocket_protocols: tuple[str, ...] = ()
+    subprotocol: str = ""
+    """Subprotocol of a WebSocket. The application chooses it."""
     received: Callable[[bytes], None] | None = None
     """Receives all further bytes of the client. If set, the response (101) turns the connection into a tunnel."""
     message: Callable[[bytes], None] | None = None
     """Receives each message of a WebSocket client. Without it, messages are dropped."""
     text_messages: bool = False
-    """Whether a WebSocket with `message` sends text messages; the default is binary messages."""
+    """Whether a WebSocket sends text messages; the default is binary messages, unless the content is JSON."""
+    byte_stream: bool = False
+    """Whether writes are pieces of one stream, such as a log. A WebSocket then starts with an empty message and sends
+    at most 2048 bytes in each. Text messages have them in base64."""
+    prefix: int = 0
+    """Bytes at the start of each write that a WebSocket leaves out: the length of a message."""
 
 
 class HangUp(Exception):

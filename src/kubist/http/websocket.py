@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x81, 0x82, 0x88, 0x89, 0x8A
 _NORMAL, _PROTOCOL_ERROR, _TOO_BIG = 1000, 1002, 1009
 _MESSAGE_LIMIT = 64 * 1024
+_PIECE = 2048
+"""Maximum number of bytes in a message of a byte stream, before base64."""
 _RECEIVED_LIMIT = 8 * 1024 * 1024
 """Maximum size in bytes of a message that the application receives. Dropped messages have a lower limit."""
 
@@ -30,30 +31,32 @@ def is_upgrade(request: Request) -> bool:
     )
 
 
+def refusal(request: Request) -> Response | None:
+    """Rejection of an invalid handshake, with the texts of golang.org/x/net/websocket."""
+    if not request.headers.get("sec-websocket-key"):
+        return Response(400, [], b"mismatch challenge/response")
+    if request.headers.get("sec-websocket-version") != "13":
+        return Response(400, [(b"Sec-WebSocket-Version", b"13")], b"missing or bad WebSocket Version")
+    return None
+
+
 def handshake(request: Request, stream: Stream) -> bytes | Response:
     """Head of the 101 response, or the rejection of an invalid handshake."""
-    headers = request.headers
-    if headers.get("sec-websocket-version") != "13":
-        return Response(400, [(b"Sec-WebSocket-Version", b"13")])
-    key = headers.get("sec-websocket-key", "")
-    try:
-        valid = len(base64.b64decode(key, validate=True)) == 16
-    except (binascii.Error, ValueError):
-        valid = False
-    if request.method != "GET" or not valid:
-        return Response(400, [])
-    accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest())
+    if request.method != "GET":
+        return Response(405, [], b"bad method")
+    if (rejected := refusal(request)) is not None:
+        return rejected
+    key = request.headers["sec-websocket-key"].encode()
+    accept = base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
     lines = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", accept)]
-    offered = [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",")]
-    chosen = next((name for name in stream.websocket_protocols if name in offered), None)
-    if chosen is not None:
-        lines.append((b"Sec-WebSocket-Protocol", chosen.encode("latin-1")))
+    if stream.subprotocol:
+        lines.append((b"Sec-WebSocket-Protocol", stream.subprotocol.encode("latin-1")))
     return head(101, lines, b"\r\n")
 
 
 class WebSocket(RawWriter):
-    """Stream as WebSocket messages: text if the content type is JSON, otherwise binary. Messages of the client go
-    to the application if the stream has a `message` callback."""
+    """Stream as WebSocket messages: text if the content type is JSON or the stream says so, otherwise binary. Messages
+    of the client go to the application if the stream has a `message` callback."""
 
     __slots__ = ("_closing", "_fragmented", "_fragments", "_limit", "_opcode", "_received")
 
@@ -61,6 +64,8 @@ class WebSocket(RawWriter):
         super().__init__(connection, stream, head)
         content_type = next((value for name, value in stream.headers if name.lower() == b"content-type"), b"")
         self._opcode = _TEXT if b"json" in content_type or stream.text_messages else _BINARY
+        if stream.byte_stream:
+            self._head += _frame(self._opcode, b"")
         self._received = bytearray()
         self._fragmented = 0
         self._fragments = bytearray()
@@ -68,8 +73,15 @@ class WebSocket(RawWriter):
         self._closing = False
 
     def write(self, data: bytes) -> None:
-        if not self.closed and data:
-            super().write(_frame(self._opcode, data))
+        if self.closed or not data:
+            return
+        stream = self._stream
+        if stream.byte_stream:
+            pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+            encode = base64.b64encode if stream.text_messages else bytes
+            super().write(b"".join(_frame(self._opcode, encode(piece)) for piece in pieces))
+        else:
+            super().write(_frame(self._opcode, data[stream.prefix :]))
 
     def receive(self, data: bytes) -> None:
         """Processes frames of the client: control frames are obeyed, messages are delivered or dropped."""

@@ -11,7 +11,7 @@ from operator import length_hint
 from typing import Any
 
 from kubist.codec.representation import Representation
-from kubist.http.messages import Stream, StreamWriter
+from kubist.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.meta import status
 from kubist.resources.context import Seat
 from kubist.schema.decode import decode
@@ -23,6 +23,7 @@ from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.responses import negotiate_stream
 from kubist.verbs.selection import Selection
 from kubist.verbs.storage_version import entry_in_request_version
+from kubist.verbs.websockets import is_websocket, watch_protocol
 
 BOOKMARK_SECONDS = 60.0
 BUFFER_LIMIT = 8 << 20
@@ -38,7 +39,7 @@ EXPIRED = "The resourceVersion for the provided watch is too old."
 """Message of the reference's store. Its watch cache, which serves everything but events, has another one."""
 
 
-async def watch(ctx: ResourceRequest) -> Stream:
+async def watch(ctx: ResourceRequest) -> Answer:
     shown = negotiate_stream(ctx)
     if ctx.api.config.feature_gates and "sendInitialEvents" in ctx.query:
         check_initial_events(ctx.api.config.feature_gates)
@@ -52,13 +53,16 @@ async def watch(ctx: ResourceRequest) -> Stream:
     if ctx.resource.custom:
         removedversions.check_cache(ctx, collection)
     await selection.ready(collection)
+    protocol = watch_protocol(ctx.request) if is_websocket(ctx.request) else ""
+    if isinstance(protocol, Response):
+        return protocol
     watcher = Watcher(ctx, collection, selection, shown, options)
     await watcher.position()
     if watcher.initial:
         await shown.prepare(selection.candidates(collection, ""))
     watcher.seat, ctx.seat = ctx.seat, None
     headers = [(b"Content-Type", shown.stream_type.encode())]
-    return Stream(200, headers, watcher.start, watcher.stopped, ("", "binary.k8s.io", "base64.binary.k8s.io"))
+    return Stream(200, headers, watcher.start, watcher.stopped, protocol, prefix=shown.length_bytes)
 
 
 class Watcher:

@@ -82,7 +82,8 @@ class KubeletAPI:
         async def source(newest: Object) -> list[str]:
             return await self._lines(newest, container, handler, previous=options.previous)
 
-        return await logs.answer(pod, container, options, source, self._pods, polls=handler is not None)
+        polls = handler is not None
+        return await logs.answer(ctx.request, pod, container, options, source, self._pods, polls=polls)
 
     async def _lines(
         self, pod: Object, container: str, handler: LogHandler | None, *, previous: bool

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kubist.http.messages import Answer, Response, Stream, StreamWriter
+from kubist.http.messages import Answer, Request, Response, Stream, StreamWriter
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request
 from kubist.meta.times import format_time, parse_time
@@ -14,6 +14,7 @@ from kubist.offload import away
 from kubist.request import truthy
 from kubist.simulation.kubeletapi.containers import is_running, status_of
 from kubist.simulation.kubeletapi.podwatch import PodWatch
+from kubist.verbs.websockets import BASE64, is_websocket, stream_protocol
 
 LINE_NANOS = 1_000_000
 """Nanoseconds between the timestamps of two lines. The first line has the time at which the container started."""
@@ -152,8 +153,8 @@ class Follower:
         self._stop = pods.follow(pod, self._changed)
         self._task: asyncio.Task[None] | None = None
 
-    def stream(self) -> Stream:
-        return Stream(200, list(PLAIN), self._start, self._stopped, ("binary.k8s.io",))
+    def stream(self, protocol: str) -> Stream:
+        return _stream(self._start, self._stopped, protocol)
 
     def _changed(self, pod: Object | None) -> None:
         self._pod = pod
@@ -193,10 +194,33 @@ def _instance(pod: Object, container: str) -> int:
 
 
 async def answer(
-    pod: Object, container: str, options: LogOptions, source: Source, pods: PodWatch, *, polls: bool
+    request: Request,
+    pod: Object,
+    container: str,
+    options: LogOptions,
+    source: Source,
+    pods: PodWatch,
+    *,
+    polls: bool,
 ) -> Answer:
-    """Response to a log request: the whole text, or a stream that follows the log."""
+    """Response to a log request: the whole text, a stream that follows the log, or one of them as a WebSocket."""
     log = Log(options, started(pod, container, previous=options.previous))
+    protocol = stream_protocol(request) if is_websocket(request) else ""
+    if isinstance(protocol, Response):
+        return protocol
     if options.follow and not options.previous:
-        return Follower(pod, container, log, source, pods, polls=polls).stream()
-    return Response(200, list(PLAIN), await log.text(await source(pod)))
+        return Follower(pod, container, log, source, pods, polls=polls).stream(protocol)
+    text = await log.text(await source(pod))
+    if not is_websocket(request):
+        return Response(200, list(PLAIN), text)
+
+    def send(writer: StreamWriter) -> None:
+        writer.write(text)
+        writer.close()
+
+    return _stream(send, lambda: None, protocol)
+
+
+def _stream(start: Callable[[StreamWriter], None], stopped: Callable[[], None], protocol: str) -> Stream:
+    is_text = protocol == BASE64
+    return Stream(200, list(PLAIN), start, stopped, protocol, text_messages=is_text, byte_stream=True)

@@ -10,18 +10,17 @@ from kubist import eager_task
 from kubist.http.conversation import Conversation, Inlet
 from kubist.http.messages import Answer, Request, Response
 from kubist.http.spdy import Session, SpdyError, SpdyStream
-from kubist.http.websocket import is_upgrade as is_websocket
 from kubist.meta.object import Object
 from kubist.request import query_values
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.kubeletapi.remotecommand import (
     CREATION_SECONDS,
     check_upgrade,
-    offered_protocols,
     spdy_headers,
     spdy_protocol,
 )
 from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, is_port, target_of
+from kubist.verbs.websockets import is_websocket, offered_protocols
 
 PROTOCOL = "portforward.k8s.io"
 TUNNEL = f"SPDY/3.1+{PROTOCOL}"
@@ -61,7 +60,7 @@ def answer(request: Request, pod: PodNow, problem: str) -> tuple[Answer, Convers
         return Response(400, list(_TEXT), problem.encode()), None
     if TUNNEL in offered:
         forward = SpdyForward(request, pod)
-        return forward.conversation.websocket(forward.received, (TUNNEL,)), forward.conversation
+        return forward.conversation.websocket(forward.received, TUNNEL), forward.conversation
     chosen = next((name for name in offered if name in WEBSOCKET_PROTOCOLS), "")
     if offered and not chosen:
         return Response(403, []), None
@@ -264,8 +263,7 @@ class ChannelForward:
         self._inlets = [self.conversation.inlet() for _ in ports]
 
     def answer(self) -> Answer:
-        protocols = (self._protocol,) if self._protocol else ()
-        return self.conversation.websocket(self._message, protocols, text=self._base64)
+        return self.conversation.websocket(self._message, self._protocol, text=self._base64)
 
     async def _serve(self) -> None:
         for place, port in enumerate(self._ports):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from kubist.http.conversation import Conversation, Inlet
 from kubist.http.messages import Answer, Request, Response
 from kubist.http.spdy import Session, SpdyError, SpdyStream
-from kubist.http.websocket import is_upgrade as is_websocket
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error
 from kubist.request import truthy
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.kubeletapi.handlers import Io
+from kubist.verbs.websockets import is_websocket, offered_protocols
 
 CREATION_SECONDS = 30.0
 """Seconds that a SPDY client has to open its streams."""
@@ -71,12 +71,6 @@ class Wanted:
         flags = [truthy(query.get(name)) for name in ("stdin", "stdout", "stderr", "tty")]
         stdin, stdout, stderr, tty = flags
         return cls(stdin, stdout, stderr and not tty, tty)
-
-
-def offered_protocols(request: Request) -> list[str]:
-    return [
-        name.strip() for name in request.headers.get("sec-websocket-protocol", "").split(",") if name.strip()
-    ]
 
 
 def is_spdy(request: Request) -> bool:
@@ -171,8 +165,7 @@ class WebSocketCommand:
         self._stdin: Inlet | None = self.conversation.inlet() if wanted.stdin else None
 
     def answer(self) -> Answer:
-        protocols = (self._protocol,) if self._protocol else ()
-        return self.conversation.websocket(self._message, protocols, text=self._base64)
+        return self.conversation.websocket(self._message, self._protocol, text=self._base64)
 
     async def _serve(self) -> None:
         wanted = self._wanted
