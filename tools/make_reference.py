@@ -60,6 +60,7 @@ def settings_page() -> str:
             "The keyword arguments of `kubist.Server`, `kubist.testing.Cluster` and `@pytest.mark.kubist` are the",
             "fields of `kubist.Config`. A flag of `kubist apiserver` sets the field of its name. `kubist.Server` has",
             "the defaults of `kubist serve`; the table says where they differ from those of `kubist apiserver`.",
+            "Files and directories may also be given as a `pathlib.Path`.",
             "",
             MADE,
             "| field | type | default | meaning |",

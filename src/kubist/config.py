@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import Any
 
 KUBERNETES_VERSION = "v1.36.4"
@@ -207,6 +208,51 @@ class Config:
                 hint = did_you_mean(name, cls.__dataclass_fields__)
                 raise TypeError(f'kubist.Config has no setting "{name}"{hint}')
         return object.__new__(cls)
+
+    def __post_init__(self) -> None:
+        for name in PATHS:
+            value = getattr(self, name)
+            if isinstance(value, PathLike):
+                object.__setattr__(self, name, fspath(value))
+            elif value and not isinstance(value, str):
+                object.__setattr__(
+                    self, name, tuple(fspath(path) if isinstance(path, PathLike) else path for path in value)
+                )
+
+
+PATHS = (
+    "cert_dir",
+    "tls_cert_file",
+    "tls_private_key_file",
+    "client_ca_file",
+    "token_auth_file",
+    "authentication_config",
+    "oidc_ca_file",
+    "requestheader_client_ca_file",
+    "proxy_client_cert_file",
+    "proxy_client_key_file",
+    "authentication_token_webhook_config_file",
+    "authorization_config",
+    "authorization_policy_file",
+    "authorization_webhook_config_file",
+    "data_dir",
+    "snapshot",
+    "etcd_cafile",
+    "etcd_certfile",
+    "etcd_keyfile",
+    "encryption_provider_config",
+    "service_account_key_file",
+    "service_account_signing_key_file",
+    "admission_control_config_file",
+    "audit_log_path",
+    "audit_policy_file",
+    "audit_webhook_config_file",
+    "root_ca_file",
+    "cluster_signing_cert_file",
+    "cluster_signing_key_file",
+    "stages",
+)
+"""Settings that are files or directories. They may be given as a `pathlib.Path`."""
 
 
 SERVE_DEFAULTS = Config(

@@ -14,18 +14,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import secrets
 import ssl
 import tempfile
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from kubist import files
 from kubist import server as api_server
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import InvalidSettings, StartError
+from kubist.listening import reachable
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import front_proxy
@@ -67,6 +69,9 @@ FORK_SETTINGS: Settings = {
     "audit_log_path": "",
 }
 """Settings of a fork that differ from those of its parent, because both would use the same port or files."""
+
+
+_TOKEN_LINE = '{},admin,admin,"system:masters"\n'
 
 
 class Shared:
@@ -135,9 +140,8 @@ class Identity:
     def __init__(self, directory: Path, config: Config) -> None:
         files.make_directory(directory)
         self.directory = directory
-        self.token = secrets.token_urlsafe(24)
         tokens = directory / "tokens.csv"
-        files.write(tokens, f'{self.token},admin,admin,"system:masters"\n'.encode())
+        self.token = _token(tokens)
         prepared = prepare(config, directory, in_memory=True)
         self.files = {name: getattr(prepared, name) for name in OWN_FILES if name != "token_auth_file"} | {
             "token_auth_file": str(tokens)
@@ -147,6 +151,20 @@ class Identity:
         self.client_certificate = self.pki / "admin.crt"
         self.client_key = self.pki / "admin.key"
         self.ssl_context = serving_context(prepared)
+
+
+def _token(path: Path) -> str:
+    """Admin token of a token file, which is made if there is none. A data directory keeps its token."""
+    try:
+        match = re.fullmatch(_TOKEN_LINE.format(r"([\w-]{32})"), path.read_text("latin-1"))
+    except FileNotFoundError:
+        match = None
+    if match:
+        files.private(path)
+        return match[1]
+    token = secrets.token_urlsafe(24)
+    files.write(path, _TOKEN_LINE.format(token).encode())
+    return token
 
 
 class Inner(api_server.Server):
@@ -202,7 +220,7 @@ class Server:
         image: Image | None = None,
         **settings: Unpack[Settings],
     ) -> None:
-        self.config = dataclasses.replace(config or DEFAULTS, **settings)
+        self.config = dataclasses.replace(config or DEFAULTS, **cast("dict[str, Any]", settings))
         self._given_identity = identity
         self._given_thread = thread
         self._given_files = files
@@ -304,7 +322,7 @@ class Server:
         Both share the bytes of all objects, the certificates, and the keys of tokens.
         """
         inner = self.inner
-        config = dataclasses.replace(self.config, **FORK_SETTINGS)
+        config = dataclasses.replace(self.config, **cast("dict[str, Any]", FORK_SETTINGS))
         made = type(self)(config, identity=self.identity, thread=self._thread, files=self._files)
         made._image = await take_image(inner.registry.cache)
         made._parent = inner
@@ -367,7 +385,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://{reachable(self.config.bind_address)}:{self.port}"
 
     @property
     def ca(self) -> Path:
@@ -384,8 +402,9 @@ class Server:
         """Path of a kubeconfig file with administrator credentials."""
         where = self.identity.directory if self._given_files is None else self._given_files.path
         path = where / f"kubeconfig-{self.port}"
-        if not path.exists():
-            files.write(path, json.dumps(self.kubeconfig_document()).encode())
+        content = json.dumps(self.kubeconfig_document()).encode()
+        if not path.exists() or path.read_bytes() != content:
+            files.write(path, content)
         return path
 
     def kubeconfig_document(self) -> dict[str, Any]:

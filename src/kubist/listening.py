@@ -1,4 +1,4 @@
-"""Bound sockets of a server. Loads nothing else of Kubist."""
+"""Bound sockets of a server, and the addresses of clients. Loads nothing else of Kubist."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def reachable(address: str) -> str:
+    """The host of a URL with which clients on this machine reach a server that is bound to `address`."""
+    if address in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{address}]" if ":" in address else address

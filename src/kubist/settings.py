@@ -6,7 +6,11 @@ TypedDict. `tests/testing/test_settings.py` compares the two. `kubist.Config` do
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TypedDict
+
+StrPath = str | PathLike[str]
+"""File or directory."""
 
 
 class Settings(TypedDict, total=False):
@@ -15,42 +19,42 @@ class Settings(TypedDict, total=False):
     bind_address: str
     secure_port: int
     advertise_address: str
-    cert_dir: str
-    tls_cert_file: str
-    tls_private_key_file: str
+    cert_dir: StrPath
+    tls_cert_file: StrPath
+    tls_private_key_file: StrPath
     tls_min_version: str
     tls_cipher_suites: tuple[str, ...]
     tls_sni_cert_key: tuple[str, ...]
-    client_ca_file: str
-    token_auth_file: str
+    client_ca_file: StrPath
+    token_auth_file: StrPath
     anonymous_auth: bool
     enable_bootstrap_token_auth: bool
-    authentication_config: str
+    authentication_config: StrPath
     oidc_issuer_url: str
     oidc_client_id: str
-    oidc_ca_file: str
+    oidc_ca_file: StrPath
     oidc_username_claim: str
     oidc_username_prefix: str
     oidc_groups_claim: str
     oidc_groups_prefix: str
     oidc_signing_algs: tuple[str, ...]
     oidc_required_claim: dict[str, str]
-    requestheader_client_ca_file: str
+    requestheader_client_ca_file: StrPath
     requestheader_allowed_names: tuple[str, ...]
     requestheader_username_headers: tuple[str, ...]
     requestheader_uid_headers: tuple[str, ...]
     requestheader_group_headers: tuple[str, ...]
     requestheader_extra_headers_prefix: tuple[str, ...]
     aggregator_reject_forwarding_redirect: bool
-    proxy_client_cert_file: str
-    proxy_client_key_file: str
-    authentication_token_webhook_config_file: str
+    proxy_client_cert_file: StrPath
+    proxy_client_key_file: StrPath
+    authentication_token_webhook_config_file: StrPath
     authentication_token_webhook_version: str
     authentication_token_webhook_cache_ttl: int
     authorization_mode: tuple[str, ...]
-    authorization_config: str
-    authorization_policy_file: str
-    authorization_webhook_config_file: str
+    authorization_config: StrPath
+    authorization_policy_file: StrPath
+    authorization_webhook_config_file: StrPath
     authorization_webhook_version: str
     authorization_webhook_cache_authorized_ttl: int
     authorization_webhook_cache_unauthorized_ttl: int
@@ -61,23 +65,23 @@ class Settings(TypedDict, total=False):
     external_hostname: str
     reported_version: str
     workers: int
-    data_dir: str
-    snapshot: str
+    data_dir: StrPath
+    snapshot: StrPath
     etcd_servers: tuple[str, ...]
-    etcd_cafile: str
-    etcd_certfile: str
-    etcd_keyfile: str
+    etcd_cafile: StrPath
+    etcd_certfile: StrPath
+    etcd_keyfile: StrPath
     etcd_prefix: str
     etcd_compaction_interval: float
     endpoint_reconciler_type: str
     event_ttl: int
-    encryption_provider_config: str
+    encryption_provider_config: StrPath
     encryption_provider_config_automatic_reload: bool
     service_cluster_ip_range: str
     service_node_port_range: str
     service_account_issuer: tuple[str, ...]
-    service_account_key_file: tuple[str, ...]
-    service_account_signing_key_file: str
+    service_account_key_file: tuple[StrPath, ...]
+    service_account_signing_key_file: StrPath
     service_account_jwks_uri: str
     service_account_max_token_expiration: int
     service_account_extend_token_expiration: bool
@@ -86,7 +90,7 @@ class Settings(TypedDict, total=False):
     admission_control: tuple[str, ...]
     enable_admission_plugins: tuple[str, ...]
     disable_admission_plugins: tuple[str, ...]
-    admission_control_config_file: str
+    admission_control_config_file: StrPath
     default_not_ready_toleration_seconds: int
     default_unreachable_toleration_seconds: int
     runtime_config: dict[str, str]
@@ -97,13 +101,13 @@ class Settings(TypedDict, total=False):
     min_request_timeout: int
     request_timeout: int
     shutdown_delay_duration: float
-    audit_log_path: str
+    audit_log_path: StrPath
     audit_log_maxsize: int
     audit_log_maxbackup: int
     audit_log_maxage: int
     audit_log_compress: bool
-    audit_policy_file: str
-    audit_webhook_config_file: str
+    audit_policy_file: StrPath
+    audit_webhook_config_file: StrPath
     audit_webhook_batch_buffer_size: int
     audit_webhook_batch_max_size: int
     audit_webhook_batch_max_wait: float
@@ -120,12 +124,12 @@ class Settings(TypedDict, total=False):
     logging_format: str
     flagz: dict[str, str]
     controllers: tuple[str, ...]
-    root_ca_file: str
-    cluster_signing_cert_file: str
-    cluster_signing_key_file: str
+    root_ca_file: StrPath
+    cluster_signing_cert_file: StrPath
+    cluster_signing_key_file: StrPath
     workloads: bool
     workload_delay: float
-    stages: tuple[str, ...]
+    stages: tuple[StrPath, ...]
     workload_nodes: int
     workload_node_capacity: dict[str, str]
     workload_node_labels: dict[str, str]

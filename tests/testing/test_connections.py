@@ -16,7 +16,7 @@ def headers(cluster: Cluster) -> dict[str, str]:
 
 
 def test_connection_that_the_server_closed_is_replaced(kubist_server: Cluster) -> None:
-    connections = Connections(kubist_server.ca, kubist_server.port)
+    connections = Connections(kubist_server.ca, kubist_server.url)
     assert connections.send("GET", VERSION, None, headers(kubist_server))[0] == 200
     kept = connections._idle[0].sock
     kept.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

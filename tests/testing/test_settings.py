@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import io
 import pydoc
+import re
 from typing import get_type_hints
 
 import pytest
 
 import kubist
-from kubist.settings import Settings
+from kubist.config import PATHS
+from kubist.settings import Settings, StrPath
 from kubist.testing import Cluster, KopfOperators, OperatorFailed, Refused
 
 
 def test_settings_are_the_fields_of_config() -> None:
     fields = get_type_hints(kubist.Config)
-    assert get_type_hints(Settings) == fields
+    paths = {name: StrPath if fields[name] is str else tuple[StrPath, ...] for name in PATHS}
+    assert get_type_hints(Settings) == fields | paths
+
+
+def test_settings_with_the_name_of_a_file_or_directory_may_be_paths() -> None:
+    named = [name for name in get_type_hints(kubist.Config) if re.search(r"(file|_dir|_path|_config)$", name)]
+    assert set(PATHS) - set(named) == {"snapshot", "stages"}
+    assert set(named) - set(PATHS) == {"runtime_config"}
 
 
 def test_type_checker_rejects_a_setting_of_the_wrong_type() -> None:

@@ -194,10 +194,11 @@ class Service:
         # Saves start-up time: wrong flags and `--help` need no server.
         from kubist.cli.banner import Served
         from kubist.cli.instance import Record, now
+        from kubist.listening import reachable
         from kubist.runtime import kubeconfig
         from kubist.runtime.pki import credential
 
-        url = f"https://{_reachable(config.bind_address)}:{port}"
+        url = f"https://{reachable(config.bind_address)}:{port}"
         credentials = credential(self.directory, url)
         kubeconfig.write(self.kubeconfig, credentials)
         merged = str(kubeconfig.merge(credentials)) if self.merge else ""
@@ -247,10 +248,3 @@ def _server(config: Config) -> Server:
     from kubist.server import Server
 
     return Server(config)
-
-
-def _reachable(address: str) -> str:
-    """An address that a client on this machine can use."""
-    if address in ("0.0.0.0", "::", ""):
-        return "127.0.0.1"
-    return f"[{address}]" if ":" in address else address

@@ -12,6 +12,7 @@ from kubist.clusters.router import Router
 from kubist.config import Config
 from kubist.errors import InvalidSettings
 from kubist.http.messages import Application
+from kubist.listening import reachable
 from kubist.server import Server
 
 DIRECTORY = "clusters"
@@ -47,7 +48,7 @@ class Hosting(Server):
     async def _start_clusters(self) -> None:
         config = self.config
         assert self.bench is not None
-        url = f"https://{_address(config)}:{self.port}"
+        url = f"https://{config.external_hostname or reachable(config.bind_address)}:{self.port}"
         host = Host(config, self.port, self.api.clock, self.bench, url)
         directory = Path(config.data_dir) / DIRECTORY if config.data_dir else None
         clusters = Clusters(host, directory)
@@ -69,13 +70,3 @@ class Hosting(Server):
 
 class HostServer(Hosting, Server):
     """`kubist serve --clusters`."""
-
-
-def _address(config: Config) -> str:
-    """Address at which a client on this machine reaches the host."""
-    if config.external_hostname:
-        return config.external_hostname
-    address = config.bind_address
-    if address in ("0.0.0.0", "::", ""):
-        return "127.0.0.1"
-    return f"[{address}]" if ":" in address else address

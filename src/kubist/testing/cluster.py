@@ -122,7 +122,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
     @cached_property
     def _connections(self) -> Connections:
         # setdefault: threads that come first at the same time must get the same object.
-        made: Connections = self.__dict__.setdefault("_connections", Connections(self.ca, self.port))
+        made: Connections = self.__dict__.setdefault("_connections", Connections(self.ca, self.url))
         return made
 
     @blocking

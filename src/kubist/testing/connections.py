@@ -6,6 +6,7 @@ import http.client
 import select
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -17,9 +18,9 @@ class Connections:
     A connection does not belong to a thread, because every call of a webhook has its own thread.
     """
 
-    def __init__(self, ca: Path, port: int) -> None:
+    def __init__(self, ca: Path, url: str) -> None:
         self._context = ssl.create_default_context(cafile=str(ca))
-        self._port = port
+        self._address = urlsplit(url).netloc
         self._idle: list[http.client.HTTPSConnection] = []
         self._is_closed = False
 
@@ -44,7 +45,7 @@ class Connections:
             try:
                 connection = self._idle.pop()
             except IndexError:
-                return http.client.HTTPSConnection("127.0.0.1", self._port, context=self._context)
+                return http.client.HTTPSConnection(self._address, context=self._context)
             if _is_open(connection):
                 return connection
             connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import tempfile
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,8 @@ class Host:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
         self._thread = LoopThread()
-        self._identity = Identity(Path(self._temporary.name), DEFAULTS)
+        self._identities = {DEFAULTS.bind_address: Identity(Path(self._temporary.name), DEFAULTS)}
+        """Credentials by the address of the server, which is in its certificate."""
         self._hosts: list[Cluster] = []
         self._images: dict[tuple[tuple[str, str], ...], Image] = {}
 
@@ -34,14 +36,24 @@ class Host:
             key += (("modified", str(Path(snapshot).stat().st_mtime_ns if Path(snapshot).exists() else 0)),)
         if key not in self._images:
             self._images[key] = self._new_image(settings)
-        cluster = Cluster(identity=self._identity, thread=self._thread, image=self._images[key], **settings)
+        cluster = Cluster(
+            identity=self._identity(settings), thread=self._thread, image=self._images[key], **settings
+        )
         cluster.start()
         return cluster
 
     def _new_image(self, settings: Settings) -> Image:
         """Image of a server after it created all its initial objects."""
-        with Cluster(identity=self._identity, thread=self._thread, **settings) as first:
+        with Cluster(identity=self._identity(settings), thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))
+
+    def _identity(self, settings: Settings) -> Identity:
+        address = settings.get("bind_address", DEFAULTS.bind_address)
+        if address not in self._identities:
+            directory = Path(self._temporary.name) / f"identity-{len(self._identities)}"
+            config = dataclasses.replace(DEFAULTS, bind_address=address)
+            self._identities[address] = Identity(directory, config)
+        return self._identities[address]
 
     @cached_property
     def clusters(self) -> HostedClusters:
