@@ -68,6 +68,20 @@ def test_owned_view_differs_from_a_stored_list_that_was_sent_in_another_form() -
     assert len(obj["spec"]["metrics"]) == 1
 
 
+@pytest.mark.parametrize(("divisor", "items"), [({}, 2), ({"divisor": None}, 2), ({"divisor": "0"}, 1)])
+def test_owned_view_differs_from_a_stored_list_in_which_a_quantity_was_not_sent(
+    divisor: Object, items: int
+) -> None:
+    item = {"path": "cpu", "resourceFieldRef": {"resource": "limits.cpu", **divisor}}
+    volume = {"name": "v", "downwardAPI": {"items": [item]}}
+    decoded = decode_value(POD, pod(volumes=[volume]), KEEP_EMPTY)
+    owned = SentObject(POD, decoded, new=False).as_owned(decoded.object, new=False)
+    assert len(owned["spec"]["volumes"][0]["downwardAPI"]["items"]) == items
+    assert decoded.object["spec"]["volumes"][0]["downwardAPI"]["items"] == [
+        {"path": "cpu", "resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}
+    ]
+
+
 def test_empty_required_lists_become_null_after_ownership() -> None:
     decoded = decode_value(POD, {"metadata": {}, "spec": {"containers": []}}, KEEP_EMPTY)
     body = SentObject(POD, decoded, new=True)

@@ -12,7 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.jsontext.errors import DecodeError
-from kubist.schema.leaves import DROPPED, EMPTY, KEEP_EMPTY, UNKNOWN, Convert, Flags, WrongType, leaf
+from kubist.schema.leaves import (
+    DROPPED,
+    EMPTY,
+    KEEP_EMPTY,
+    RESPELLED,
+    UNKNOWN,
+    Convert,
+    Flags,
+    WrongType,
+    leaf,
+)
 from kubist.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
@@ -90,6 +100,7 @@ class _Source:
             "WrongType": WrongType,
             "UNKNOWN": UNKNOWN,
             "DROPPED": DROPPED,
+            "RESPELLED": RESPELLED,
             "EMPTY": {},
             "emptied": _emptied,
         }
@@ -147,6 +158,8 @@ class _Source:
         lines += ["   " + line for line in self._present(field, key, error_key, absent)]
         if absent:
             lines += [f"  else: o[{key}] = {absent}"]
+        if absent and field.schema.format == "quantity":
+            lines[-1] += "; c.append(RESPELLED)"
         return lines
 
     def _present(self, field: Field, key: str, error_key: str, absent: str) -> list[str]:

@@ -210,6 +210,7 @@ def _quantity(value: Any, flags: Flags) -> str:
     if type(value) is str:
         text = value
     elif value is None:
+        flags.append(RESPELLED)
         return "0"
     elif type(value) is int:
         text = str(value)

@@ -1,4 +1,4 @@
-"""Atomic lists that decoding changed: a quantity in another form, or an empty value dropped.
+"""Atomic lists that decoding changed: a quantity in another form or without a value, or an empty value dropped.
 
 The reference compares such lists as the client sent them, so the client that sends one becomes its owner.
 """
@@ -12,7 +12,7 @@ from kubist.jsontext.json import Literal
 from kubist.meta.object import Object
 from kubist.meta.quantity import canonical_quantity
 from kubist.schema.empties import may_be_empty
-from kubist.schema.node import Schema
+from kubist.schema.node import Field, Schema
 from kubist.schema.object_paths import Path, parent
 
 
@@ -38,17 +38,22 @@ def _changes(schema: Schema, value: Any) -> bool:
     """Whether decoding changes a value."""
     if schema.format == "quantity":
         text = value.text if isinstance(value, Literal) else str(value)
-        return value is not None and canonical_quantity(text.strip()) != text
+        return value is None or canonical_quantity(text.strip()) != text
     if schema.type == "struct" and isinstance(value, dict):
-        return any(
-            _changes(field.schema, item) if item else field.omit_empty and may_be_empty(field)
-            for name, field in schema.fields.items()
-            if (item := value.get(name)) is not None
-        )
+        return any(_changes_field(field, value.get(name)) for name, field in schema.fields.items())
     if schema.items is not None and isinstance(value, (dict, list)):
         items = schema.items
         return any(_changes(items, item) for item in (value.values() if isinstance(value, dict) else value))
     return False
+
+
+def _changes_field(field: Field, value: Any) -> bool:
+    """Whether decoding changes the value of a field, or None if it is absent."""
+    if value:
+        return _changes(field.schema, value)
+    if value is None:
+        return field.schema.format == "quantity" and not field.pointer
+    return field.omit_empty and may_be_empty(field)
 
 
 def marked(schema: Schema, sent: Any, obj: Object) -> dict[Path, list[Any]]:
