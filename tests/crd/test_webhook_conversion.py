@@ -128,6 +128,29 @@ def test_objects_are_read_and_written_in_either_version(live: Live, at: str) -> 
     assert client.get(links(at, "v1") + "/a")["spec"] == {"host": "x:7"}
 
 
+@pytest.mark.parametrize("existing", [False, True])
+def test_dry_run_converts_to_the_stored_version_and_back(
+    live: Live, at: str, webhook: Webhook, existing: bool
+) -> None:
+    client, path = live.client, links(at, "v2")
+    link = obj("Link", "links.example.com/v2", "a", spec={"name": "x", "port": 1})
+    if existing:
+        client.post(path, link)
+    method, where = ("PUT", f"{path}/a") if existing else ("POST", path)
+    webhook.convert = lambda one, wanted: {**split_host(one, wanted), "note": "dropped"}
+    webhook.reviews.clear()
+    link["spec"]["port"] = 3
+    if existing:
+        link["metadata"] = client.get(f"{path}/a")["metadata"]
+    answer = client.ask(method, f"{where}?dryRun=All", link)
+    assert answer.json["spec"] == {"name": "x", "port": 3} and "note" not in answer.json
+    wanted = [review["request"]["desiredAPIVersion"].rpartition("/")[2] for review in webhook.reviews]
+    assert wanted[-2:] == ["v1", "v2"]
+    webhook.alter = lambda review: {**review, "response": {**review["response"], "uid": "other"}}
+    answer = client.ask(method, f"{where}?dryRun=All", link)
+    assert answer.status == 500 and "conversion webhook" in answer.json["message"]
+
+
 def test_watch_sends_the_requested_version(live: Live, at: str) -> None:
     client = live.client
     client.post(links(at, "v1"), obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"}))

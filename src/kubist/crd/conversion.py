@@ -80,6 +80,14 @@ class Conversion:
         """A converted copy of `obj`, ready to be stored. `obj` is not changed."""
         return await self.converted(orjson.loads(orjson.dumps(obj)), storage_version)
 
+    async def read_back(self, obj: Object, storage_version: str) -> Object:
+        """`obj` as a read after the write would return it: in the stored version and with its defaults, then in
+        the version of `obj` again. May change `obj`."""
+        api_version = obj["apiVersion"]
+        stored = await self.converted(obj, storage_version)
+        self.versions[storage_version].default(stored)
+        return await self.converted(stored, api_version)
+
     async def converted(self, obj: Object, api_version: str) -> Object:
         """Converts `obj`, by webhook if the CRD has one. May change `obj`."""
         wanted = self._wanted(obj, api_version)

@@ -51,9 +51,11 @@ async def delete_object(
             marked = Marked(write=False, waits=strategy.held(obj))
         if ctx.dry_run:
             obj["metadata"]["resourceVersion"] = str(entry.revision)
-            return obj, None if not marked.waits else registry.kind(resource).entry(
-                entry.key, registry.kind(resource).encode(obj), entry.revision
-            )
+            if not marked.waits:
+                return obj, None
+            kind = registry.kind(resource)
+            value = kind.encode(await to_custom_storage_version(ctx, obj))
+            return obj, kind.entry(entry.key, value, entry.revision)
         written: Entry | None = entry
         if marked.write:
             written = await registry.replace(resource, entry, await to_custom_storage_version(ctx, obj))

@@ -42,6 +42,16 @@ async def entry_in_request_version(ctx: ResourceRequest, entry: Entry) -> Entry:
     return converted
 
 
+async def read_back(ctx: ResourceRequest, obj: Object) -> Object:
+    """Object of a dry run as a read of the stored object would return it. Only custom objects are encoded and
+    decoded for this: their conversion may change or refuse them, and defaults may apply. The object is used up."""
+    conversion = ctx.resource.strategy.conversion
+    if conversion is None:
+        return obj
+    decoded: Object = await conversion.read_back(obj, ctx.resource.storage_version)
+    return decoded
+
+
 async def to_custom_storage_version(ctx: ResourceRequest, obj: Object) -> Object:
     """Custom object converted to the stored version of its CRD."""
     conversion = ctx.resource.strategy.conversion

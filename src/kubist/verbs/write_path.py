@@ -49,6 +49,7 @@ from kubist.verbs.responses import respond_entry, respond_object
 from kubist.verbs.storage_version import (
     decode_entry,
     is_converted,
+    read_back,
     to_custom_storage_version,
     to_request_version,
     to_storage_version,
@@ -105,7 +106,7 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
         check_no_resource_version(ctx, metadata)
         await check_absent(ctx, metadata["name"], generated)
         if ctx.dry_run:
-            return Outcome(None, obj, created=True)
+            return Outcome(None, await read_back(ctx, obj), created=True)
         entry = await _insert(ctx, obj, generated)
         allocations.keep()
         return Outcome(entry, obj, created=True)
@@ -314,7 +315,7 @@ async def _replace_object(
             return await _delete_finalized(ctx, entry, new)
         if ctx.dry_run:
             new["metadata"]["resourceVersion"] = str(entry.revision)
-            return Outcome(None, new)
+            return Outcome(None, await read_back(ctx, new))
         written = await _replace(ctx, entry, new, old)
         if written is None:
             return None
