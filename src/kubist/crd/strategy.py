@@ -94,6 +94,7 @@ class CustomStrategy(Strategy):
 
     unconditional_update = False
     qualified_finalizers = False
+    validates_metadata = True
 
     def __init__(
         self,
@@ -158,7 +159,14 @@ class CustomStrategy(Strategy):
 
     def validate_create(self, ctx: Context, obj: Object) -> Errors:
         version = self.version
-        errors = version.validator.validate(obj) if version.validator is not None else []
+        errors = objectmeta.validate_create(
+            obj["metadata"],
+            namespaced=ctx.resource.namespaced,
+            validate_name=self.validate_name,
+            qualified_finalizers=False,
+        )
+        if version.validator is not None:
+            errors += version.validator.validate(obj)
         errors += scale_spec_errors(version, obj) + scale_status_errors(version, obj)
         errors += version.validate_embedded(obj)
         errors += version.validate_lists(obj)

@@ -143,6 +143,8 @@ class Strategy(Update):
     lenient_metadata = False
     """Whether the kind's own validation comes first (events, budgets, claims). Metadata then gets only the minimal
     validation, and only if the kind finds no errors."""
+    validates_metadata = False
+    """Whether `validate_create` validates metadata as well, because other rules depend on the errors in it."""
     ttl_flag = ""
     """Name of the configuration value with the lifetime of objects in seconds: `event_ttl`."""
 

@@ -41,6 +41,8 @@ def _check_new(ctx: ResourceRequest, obj: Object) -> None:
 def _errors_of_new(ctx: ResourceRequest, obj: Object) -> list[FieldError]:
     metadata, strategy = obj["metadata"], ctx.resource.strategy
     namespaced = ctx.resource.namespaced
+    if strategy.validates_metadata:
+        return strategy.validate_create(ctx, obj)
     if strategy.lenient_metadata:
         return strategy.validate_create(ctx, obj) or objectmeta.validate_create(
             metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
