@@ -42,6 +42,19 @@ def test_crd_conditions_are_set_one_at_a_time(live: Live) -> None:
     assert reasons == [[], ["NoConflicts", "Installing"], ["NoConflicts", "InitialNamesAccepted"]]
 
 
+def test_approval_is_the_first_condition_of_a_crd_in_a_protected_group(live: Live) -> None:
+    crd = definition("Step", "step.k8s.io")
+    crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com/pull/1"}
+    with live.client.watch(CRDS) as watch:
+        live.client.post(CRDS, crd)
+        events = watch.take(4)
+    assert [c["type"] for c in events[-1]["object"]["status"]["conditions"]] == [
+        "KubernetesAPIApprovalPolicyConformant",
+        "NamesAccepted",
+        "Established",
+    ]
+
+
 def test_schema_change_ends_watches_that_resume_without_gap(live: Live) -> None:
     client = live.client
     at = define(client, definition("Gap", "gap.example.com", version(schema=spec(a={"type": "string"}))))

@@ -163,7 +163,7 @@ class CRDController:
         group = crd["spec"]["group"]
         peers = [other for other in self._peers(group) if other != name]
         taken = [self._summaries[other].names for other in peers]
-        for step in (naming.accept_names, naming.establish, naming.conform):
+        for step in (naming.conform, naming.accept_names, naming.establish):
             changed = step(crd, taken)
             if changed is not None:
                 self._own(changed, entry.object())
