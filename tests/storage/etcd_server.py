@@ -35,19 +35,14 @@ class EtcdServer:
 
     def start(self) -> None:
         """Starts the process. Skips the test without etcd."""
-        command = [
-            programs.path_of("etcd"),
-            "--name",
-            self._name,
-            "--data-dir",
-            str(self._directory / f"{self._name}.data"),
-        ]
+        command = [programs.path_of("etcd"), "--name", self._name]
+        command += ["--data-dir", str(self._directory / f"{self._name}.data")]
         command += ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
         command += ["--listen-peer-urls", self._peer, "--initial-advertise-peer-urls", self._peer]
         command += ["--initial-cluster", self.cluster, "--log-level", "warn"]
-        # etcd 3.5.0 to 3.5.2 lose acknowledged writes if they are killed after a timed commit of the database. Without
-        # timed commits they read everything from the log again.
-        command += ["--backend-batch-interval", "1h", *self._options]
+        # If etcd 3.5.0 to 3.5.2 is killed, it can lose acknowledged writes that it has not committed to its database.
+        # With this limit it commits every write before it answers.
+        command += ["--backend-batch-limit", "1", *self._options]
         with (self._directory / f"{self._name}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
