@@ -108,9 +108,9 @@ class Clusters:
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
-        self._templates.close()
         for task in self._tasks:
             task.cancel()
+        await self._templates.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(cluster.close() for cluster in self.found.values()), return_exceptions=True)
         self.found.clear()

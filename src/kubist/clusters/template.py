@@ -55,11 +55,23 @@ class Templates:
             try:
                 return await _settled(server)
             finally:
-                await server.stop(0.0)
+                await _stop(server)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Waits until the servers of unfinished templates are stopped."""
         for making in self._images.values():
             making.cancel()
+        await asyncio.gather(*self._images.values(), return_exceptions=True)
+
+
+async def _stop(server: LogicalServer) -> None:
+    """Stops a server to the end, also if the task is cancelled meanwhile."""
+    stopping = asyncio.ensure_future(server.stop(0.0))
+    try:
+        await asyncio.shield(stopping)
+    except asyncio.CancelledError:
+        await stopping
+        raise
 
 
 async def _settled(server: LogicalServer) -> Image:
