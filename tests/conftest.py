@@ -19,8 +19,10 @@ from tests.live import Client, Live, Pki
 from tests.storage.cluster import EtcdCluster
 from tests.storage.etcd_server import EtcdServer, running_etcd
 
-# An example has no time limit: on a busy machine the default of 200 ms fails tests at random.
-hypothesis.settings.register_profile("kubist", deadline=None)
+# Examples have no time limits: on a busy machine the defaults fail tests at random.
+hypothesis.settings.register_profile(
+    "kubist", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("kubist")
 
 # Options of this test run. They are not meant for the pytest and make processes that tests start.

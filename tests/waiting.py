@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 def wait_for(
     condition: Callable[[], T],
-    seconds: float = 20,
+    seconds: float = 60,
     *,
     pause: float = 0.005,
     explain: Callable[[], object] = lambda: "the condition is still false",

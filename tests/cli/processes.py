@@ -96,7 +96,7 @@ class Running:
             cwd=home,
         )
 
-    def wait_for(self, pattern: str, seconds: float = 30) -> str:
+    def wait_for(self, pattern: str, seconds: float = 60) -> str:
         """Waits until its output matches, and returns the first group of the match."""
         deadline = time.monotonic() + seconds
         while (match := re.search(pattern, self.output)) is None:
@@ -108,7 +108,7 @@ class Running:
     def output(self) -> str:
         return self.log.read_text()
 
-    def stop(self, number: int = signal.SIGINT, seconds: float = 20) -> int:
+    def stop(self, number: int = signal.SIGINT, seconds: float = 60) -> int:
         self.process.send_signal(number)
         return self.process.wait(seconds)
 

@@ -132,7 +132,7 @@ class H2Client:
         elif isinstance(event, h2.events.PingAckReceived):
             self.pongs.append(event.ping_data)
 
-    def wait(self, condition: object, seconds: float = 10) -> None:
+    def wait(self, condition: object, seconds: float = 60) -> None:
         assert callable(condition)
         deadline = time.monotonic() + seconds
         while not condition():
