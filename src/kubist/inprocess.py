@@ -14,8 +14,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import re
-import secrets
 import ssl
 import tempfile
 import threading
@@ -31,10 +29,9 @@ from kubist.listening import reachable
 from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import front_proxy
-from kubist.runtime.pki import prepare
+from kubist.runtime.identity import OWN_FILES, Identity
 from kubist.runtime.run import new_event_loop, start_error
 from kubist.runtime.setting_checks import check_settings
-from kubist.serving_tls import serving_context
 from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
@@ -49,18 +46,6 @@ DEFAULTS = dataclasses.replace(SERVE_DEFAULTS, secure_port=0)
 """Defaults of `kubist serve`, on any free port."""
 
 
-OWN_FILES = (
-    "cert_dir",
-    "tls_cert_file",
-    "tls_private_key_file",
-    "client_ca_file",
-    "root_ca_file",
-    "cluster_signing_cert_file",
-    "cluster_signing_key_file",
-    "service_account_signing_key_file",
-    "token_auth_file",
-)
-"""Settings that a server in a program makes itself."""
 FORK_SETTINGS: Settings = {
     "secure_port": 0,
     "data_dir": "",
@@ -69,9 +54,6 @@ FORK_SETTINGS: Settings = {
     "audit_log_path": "",
 }
 """Settings of a fork that differ from those of its parent, because both would use the same port or files."""
-
-
-_TOKEN_LINE = '{},admin,admin,"system:masters"\n'
 
 
 class Shared:
@@ -132,39 +114,6 @@ class LoopThread(Shared):
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-
-
-class Identity:
-    """Credentials of servers and clients: certificates, a signing key and an admin token."""
-
-    def __init__(self, directory: Path, config: Config) -> None:
-        files.make_directory(directory)
-        self.directory = directory
-        tokens = directory / "tokens.csv"
-        self.token = _token(tokens)
-        prepared = prepare(config, directory, in_memory=True)
-        self.files = {name: getattr(prepared, name) for name in OWN_FILES if name != "token_auth_file"} | {
-            "token_auth_file": str(tokens)
-        }
-        self.pki = directory / "pki"
-        self.ca = self.pki / "ca.crt"
-        self.client_certificate = self.pki / "admin.crt"
-        self.client_key = self.pki / "admin.key"
-        self.ssl_context = serving_context(prepared)
-
-
-def _token(path: Path) -> str:
-    """Admin token of a token file, which is made if there is none. A data directory keeps its token."""
-    try:
-        match = re.fullmatch(_TOKEN_LINE.format(r"([\w-]{32})"), path.read_text("latin-1"))
-    except FileNotFoundError:
-        match = None
-    if match:
-        files.private(path)
-        return match[1]
-    token = secrets.token_urlsafe(24)
-    files.write(path, _TOKEN_LINE.format(token).encode())
-    return token
 
 
 class Inner(api_server.Server):

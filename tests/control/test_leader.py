@@ -11,8 +11,8 @@ import pytest
 
 import kubist
 from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
-from kubist.inprocess import Identity
 from kubist.objectclient import CONTROLLER_MANAGER, ObjectClient
+from kubist.runtime.identity import Identity
 from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd

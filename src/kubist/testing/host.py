@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from kubist.inprocess import DEFAULTS, Identity, LoopThread, Server
+from kubist.inprocess import DEFAULTS, LoopThread, Server
+from kubist.runtime.identity import Identity
 from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
