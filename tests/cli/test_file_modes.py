@@ -131,7 +131,7 @@ def test_world_readable_keys_are_tightened_at_the_start(home: Path) -> None:
         path.chmod(0o644)
     assert pki.prepare(config, home, in_memory=False).tls_private_key_file == config.tls_private_key_file
     credentials.read_token(home / "pki")
-    assert [oct(mode(path)) for path in (*keys, *others)] == ["0o600"] * 8
+    assert [oct(mode(path)) for path in (*keys, *others)] == ["0o600"] * 14
 
 
 def test_database_behind_a_dangling_link_is_private(home: Path) -> None:

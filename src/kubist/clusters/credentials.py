@@ -56,10 +56,11 @@ def make(directory: Path) -> str:
 
 def read_token(directory: Path) -> str:
     """Token of the administrator, from the files of `make`. They become private again if they are not."""
-    for name in set(FILES.values()):
-        files.private(directory / "pki" / name)
-    make_front_proxy(directory / "pki")
-    with open(directory / "pki" / FILES["token_auth_file"], newline="") as file:
+    pki = directory / "pki"
+    for path in pki.iterdir():
+        files.private(path)
+    make_front_proxy(pki)
+    with open(pki / FILES["token_auth_file"], newline="") as file:
         return next(csv.reader(file))[0]
 
 
