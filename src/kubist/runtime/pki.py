@@ -100,7 +100,7 @@ def _names(config: Config) -> list[str]:
 def _current(config: Config, pki: Path) -> bool:
     """Whether the certificates are valid for at least 30 days and the serving certificate has all needed names."""
     soon = datetime.datetime.now(datetime.UTC) + RENEWAL
-    serving, admin = (_read_certificate(pki / name) for name in ("apiserver.crt", "admin.crt"))
+    _, serving, admin = (_read_certificate(pki / name) for name in ("ca.crt", "apiserver.crt", "admin.crt"))
     found = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     names = {
         *found.get_values_for_type(x509.DNSName),
