@@ -214,7 +214,7 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, PathLike):
                 object.__setattr__(self, name, fspath(value))
-            elif value and not isinstance(value, str):
+            elif isinstance(value, tuple | list):
                 object.__setattr__(
                     self, name, tuple(fspath(path) if isinstance(path, PathLike) else path for path in value)
                 )
