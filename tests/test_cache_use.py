@@ -75,6 +75,8 @@ KEPT = {
     # The keys are media types that the server offers, and names of admission plugins' views.
     "admission/followed.py:_of",
     "discovery/aggregated.py:body",
+    # The keys are classes of control loops.
+    "objectclient.py:shared",
     # At most `KEPT` templates of new clusters.
     "clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.

@@ -29,6 +29,7 @@ ALLOWED = {
     "http/heads.py": "the HTTP header Date, which clients compare with their own clocks",
     "http/tls.py": "how often a file is checked",
     "http/certificates.py": "certificates of the server itself, which clients check by their own clocks",
+    "runtime/front_proxy.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/kubeconfig.py": "how long to wait for a lock",
     "storage/etcd_lease.py": "leases of etcd, which has its own clock",

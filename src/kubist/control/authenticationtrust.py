@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from typing import TYPE_CHECKING
 
+from kubist import clock
 from kubist.bootstrap.trust import TRUST, Trust
 from kubist.http.tls import CHECK_INTERVAL, stamp
 from kubist.meta.object import Object
@@ -51,9 +51,9 @@ async def keep_trust(client: ObjectClient) -> None:
         found = stamp(files)
         if found != read:
             own, read, due = await asyncio.to_thread(_read, config) or own, found, 0.0
-        if own is not None and (changed.is_set() or time.monotonic() >= due):
+        if own is not None and (changed.is_set() or clock.monotonic() >= due):
             changed.clear()
-            due = time.monotonic() + RESYNC
+            due = clock.monotonic() + RESYNC
             await _publish(client, own)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(changed.wait(), interval)
