@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,7 +61,7 @@ class Counters:
         """Durations of admission phases (`Admission.durations`)."""
         self.flows: dict[tuple[str, str], dict[str, list[float]]] = {}
         """Counters of flow control by FlowSchema and priority level (`Traffic.totals`)."""
-        self.levels: Mapping[str, Sequence[int]] = {}
+        self.levels: dict[str, tuple[int, ...]] = {}
         """Seats of each priority level (`FlowControl.limits`)."""
         self.cpu = 0.0
         self.memory = 0
@@ -102,7 +102,7 @@ class Counters:
             known = self.flows.setdefault(where, {})
             for name, values in totals.items():
                 known[name] = _sum(known.get(name), values)
-        self.levels = {level: _sum(self.levels.get(level), seats) for level, seats in levels.items()}
+        self.levels = {level: tuple(_sum(self.levels.get(level), seats)) for level, seats in levels.items()}
         self.cpu += cpu
         self.memory += memory
 

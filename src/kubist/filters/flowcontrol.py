@@ -221,10 +221,10 @@ class FlowControl:
             traffic.finish(0)
             self.release(seat)
 
-    def limits(self) -> dict[str, tuple[int, int, int, int]]:
+    def limits(self) -> dict[str, tuple[int, ...]]:
         """Seats of each level: nominal, lower and upper limit, and those that it may occupy now."""
         free = self._lendable()
-        found = {}
+        found: dict[str, tuple[int, ...]] = {}
         for level in self._levels.values():
             upper = min(level.max_seats, level.nominal + self._seats)
             now = min(upper, max(level.nominal, level.executing) + free)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, cast
 
 from kubist.config import Config
 from kubist.objectclient import ObjectClient
@@ -20,8 +19,8 @@ def play(directory: Path, scene: Scene, **settings: Unpack[Settings]) -> None:
     """Runs a scene on a new server with an in-memory store."""
 
     async def run() -> None:
-        base = Config(bind_address="127.0.0.1", secure_port=0, cert_dir=str(directory))
-        server = Server(dataclasses.replace(base, **settings))
+        given: Settings = {"bind_address": "127.0.0.1", "secure_port": 0, "cert_dir": directory, **settings}
+        server = Server(Config(**cast("dict[str, Any]", given)))
         await server.start()
         try:
             await scene(server.api.cluster)
