@@ -201,7 +201,7 @@ def test_history_expires(cluster: Cluster) -> None:
 
 def test_history_expires_on_a_matching_request(cluster: Cluster) -> None:
     cluster.faults.add(verb="list", resource="configmaps", expire_history=True, nth=2)
-    first = cluster.request("GET", "/api/v1/configmaps?limit=1")["metadata"]["continue"]
+    first = ask(cluster, "GET", "/api/v1/configmaps?limit=1")[1]["metadata"]["continue"]
     assert code(cluster, "GET", f"/api/v1/configmaps?limit=1&continue={first}") == 410
 
 
@@ -222,13 +222,14 @@ def test_reads_are_stale(cluster: Cluster) -> None:
         make(cluster, "kept", k="new")
         cluster.delete("configmap/gone")
         make(cluster, "fresh")
-        assert cluster.get("configmap/kept")["data"] == {"k": "old"}
-        assert cluster.get("configmap/gone")["metadata"]["uid"] == gone["metadata"]["uid"]
+        kept = ask(cluster, "GET", f"{MAPS}/kept")[1]
+        assert kept["data"] == {"k": "old"}
+        assert ask(cluster, "GET", f"{MAPS}/gone")[1]["metadata"]["uid"] == gone["metadata"]["uid"]
         assert code(cluster, "GET", f"{MAPS}/fresh") == 404
-        listed = cluster.request("GET", NEW)
+        listed = ask(cluster, "GET", NEW)[1]
         assert [item["metadata"]["name"] for item in listed["items"]] == ["gone", "kept"]
-        assert code(cluster, "PUT", f"{MAPS}/kept", cluster.get("configmap/kept")) == 409
-        assert fault.hits == 5
+        assert code(cluster, "PUT", f"{MAPS}/kept", kept) == 409
+        assert fault.hits == 4
         with watching(cluster, NEW) as watch:
             assert named(watch, 2) == [("ADDED", "gone"), ("ADDED", "kept")]
             assert named(watch, 3) == [("MODIFIED", "kept"), ("DELETED", "gone"), ("ADDED", "fresh")]
@@ -253,9 +254,9 @@ def test_clients_that_ask_for_a_newer_state_get_it(cluster: Cluster) -> None:
     make(cluster, "a", k="old")
     with cluster.faults.add(resource="configmaps", stale_read=True) as fault:
         version = make(cluster, "a", k="new")["metadata"]["resourceVersion"]
-        found = cluster.request("GET", f"{MAPS}/a?resourceVersion={version}")
+        found = ask(cluster, "GET", f"{MAPS}/a?resourceVersion={version}")[1]
         assert found["data"] == {"k": "new"}
-        listed = cluster.request("GET", f"{NEW}&resourceVersion={version}")["items"]
+        listed = ask(cluster, "GET", f"{NEW}&resourceVersion={version}")[1]["items"]
         assert [item["data"] for item in listed] == [{"k": "new"}]
         assert fault.hits == 0
 
@@ -263,10 +264,9 @@ def test_clients_that_ask_for_a_newer_state_get_it(cluster: Cluster) -> None:
 def test_reads_from_a_given_version(cluster: Cluster) -> None:
     version = make(cluster, "a", k="old")["metadata"]["resourceVersion"]
     make(cluster, "a", k="new")
-    with cluster.faults.add(resource="configmaps", stale_read=version):
-        assert cluster.get("configmap/a")["data"] == {"k": "old"}
-    with cluster.faults.add(resource="configmaps", stale_read=int(version)):
-        assert cluster.get("configmap/a")["data"] == {"k": "old"}
+    for stale in (version, int(version)):
+        with cluster.faults.add(resource="configmaps", stale_read=stale, user_agent="kubist-testing"):
+            assert cluster.get("configmap/a")["data"] == {"k": "old"}
     cluster.faults.add(expire_history=True)
     with cluster.faults.add(resource="configmaps", stale_read=version):
         assert code(cluster, "GET", f"{MAPS}/a") == code(cluster, "GET", MAPS) == 410

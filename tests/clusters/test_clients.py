@@ -175,7 +175,7 @@ def test_bench_of_a_cluster_is_its_own(host: Cluster, cluster: LogicalCluster) -
         assert made["metadata"]["creationTimestamp"] > here["metadata"]["creationTimestamp"]
     finally:
         cluster.request("DELETE", "/kubist/v1/clock")
-    with cluster.faults.add(verb="get", resource="configmaps", status=418) as fault:
+    with cluster.faults.add(verb="get", user_agent="kubist", status=418) as fault:
         assert host.get("configmap/now")
         with pytest.raises(Exception, match="Teapot"):
             cluster.get("configmap/late")

@@ -58,7 +58,7 @@ def test_difference_is_reported(cluster: Cluster, tmp_path: Path, monkeypatch: p
     cluster.load(config_map("there"))
     with cluster.recording() as requests:
         cluster.get("cm/there")
-        with cluster.faults.add(verb="create", resource="configmaps", status=503), pytest.raises(Refused):
+        with cluster.faults.add(verb="create", user_agent="kubist", status=503), pytest.raises(Refused):
             cluster.request("POST", MAPS, config_map("new"))
     requests.save(tmp_path / "r.jsonl")
     report = replay(tmp_path / "r.jsonl")

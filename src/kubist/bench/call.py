@@ -18,6 +18,10 @@ from kubist.meta.object import Object
 from kubist.resources.context import User
 
 GROUP = "kubist.io"
+TEST_AGENT = "kubist-testing"
+"""User agent of the helpers of a test. Fault rules spare it unless they name a user agent."""
+FAULT_HEADER = "Kubist-Fault"
+"""Header of a response that a fault rule made, with the id of the rule."""
 OTHER_TYPES = frozenset(
     (
         "application/yaml",

@@ -25,6 +25,8 @@ class Fault:
         """Requests that matched, whether the rule acted on them or not."""
         self.hits = 0
         """Requests and watches on which the rule acted."""
+        self.spared = 0
+        """Requests of the test's own helpers that matched."""
         self.removed = asyncio.Event()
         self._chances = Random(rule.criteria.seed)
         self._reserved = 0
@@ -38,7 +40,8 @@ class Fault:
     def summary(self) -> str:
         """The rule in one line, and how many requests matched it."""
         rule = ", ".join(f"{name}={value!r}" for name, value in self.spec.items())
-        return f"{rule}; {self.matches} requests matched"
+        spared = f"; it spared {self.spared} requests of the test's own helpers" if self.spared else ""
+        return f"{rule}; {self.matches} requests matched{spared}"
 
     @property
     def is_used_up(self) -> bool:

@@ -81,6 +81,8 @@ class Criteria:
     seed: int = 0
     times: int = 0
     """Number of requests on which the rule acts. 0: no limit."""
+    spares_tests: bool = False
+    """Whether the rule does not act on the helpers of a test."""
     given: tuple[str, ...] = field(default=())
     """Names of the criteria that the rule has."""
 
@@ -129,10 +131,13 @@ def parse_criteria(
     chances = [name for name in ("nth", "every", "probability") if name in asked]
     for name in chances[1:]:
         asked.forbid(name, f"must not be set together with {chances[0]}")
+    expression = _parsed(asked, "expression", compile_expression, CompileError)
+    names_agents = expression is not None and expression.selects("request", "userAgent")
     return replace(
         parse_plain_criteria(asked, default_verbs, default_resources),
         labels=_parsed(asked, "labelSelector", parse_label_selector, ParseError),
-        expression=_parsed(asked, "expression", compile_expression, CompileError),
+        expression=expression,
+        spares_tests="userAgent" not in given and not names_agents,
         nth=_count(asked, "nth"),
         every=_count(asked, "every"),
         probability=_probability(asked),

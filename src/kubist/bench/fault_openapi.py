@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubist.bench.call import TEST_AGENT
 from kubist.bench.fault_matching import RESOURCE_VERBS
 from kubist.bench.schemas import closed, count, text, texts
 from kubist.meta.object import Object
@@ -28,6 +29,7 @@ REQUEST_FILTERS: Object = {
 FAULT_RULE: Object = {
     "type": "object",
     "additionalProperties": False,
+    "description": f"Spares clients whose User-Agent begins with {TEST_AGENT}, unless it names user agents.",
     "properties": {
         **REQUEST_FILTERS,
         "labelSelector": text("Labels of the object: in the body of a create, otherwise as stored."),

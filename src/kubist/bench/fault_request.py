@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from kubist.application import API
+from kubist.bench.call import TEST_AGENT
 from kubist.bench.fault_expression import FIELDS
 from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
 from kubist.codec import protobuf, yaml
@@ -30,6 +31,11 @@ class FaultRequest:
         self.user = ctx.user
         self.user_agent = ctx.request.headers.get("user-agent", "")
         self.namespace = ctx.info.namespace
+
+    @property
+    def is_of_test(self) -> bool:
+        """Whether a helper of a test sent it."""
+        return self.user_agent.startswith(TEST_AGENT)
 
     @cached_property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from kubist.bench.call import FAULT_HEADER
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.fault_rules import Failure
 from kubist.meta import status
@@ -25,8 +26,8 @@ REASONS = {
 """Reason and message of codes that do not name the object."""
 
 
-def failure_error(failure: Failure, request: FaultRequest) -> APIError:
-    """The error that ends a request."""
+def failure_error(failure: Failure, request: FaultRequest, rule: str) -> APIError:
+    """The error that ends a request. `rule` is the id of the fault rule."""
     usual = _usual(failure.code, request)
     details = dict(usual.details or {})
     headers = [pair for pair in usual.headers if pair[0] != "Retry-After"]
@@ -38,7 +39,7 @@ def failure_error(failure: Failure, request: FaultRequest) -> APIError:
         failure.reason or usual.reason,
         failure.message or usual.message,
         details or usual.details,
-        headers=headers,
+        headers=[*headers, (FAULT_HEADER, rule)],
     )
 
 

@@ -136,6 +136,9 @@ class Faults:
         rule = fault.rule
         if not rule.on_requests or fault.is_used_up or not rule.criteria.is_plausible(request):
             return False
+        if rule.criteria.spares_tests and request.is_of_test:
+            fault.spared += 1
+            return False
         if rule.actions.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
             return False
         return await rule.criteria.holds(request) and fault.counts()
@@ -148,7 +151,7 @@ class Faults:
         if not fault.rule.at_once:
             await self._act_aside(fault)
         if actions.failure is not None:
-            raise failure_error(actions.failure, request)
+            raise failure_error(actions.failure, request, fault.id)
         if actions.close == "before":
             raise HangUp
 

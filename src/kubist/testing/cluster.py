@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
+from kubist.bench.call import TEST_AGENT
 from kubist.inprocess import Server
 from kubist.meta.object import Object
 from kubist.testing import references, snapshot, users, waiting
@@ -15,7 +16,7 @@ from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
 from kubist.testing.connections import Connections
 from kubist.testing.faults import ClusterFaults
-from kubist.testing.objects import MANAGER, ObjectVerbs, blocking
+from kubist.testing.objects import ObjectVerbs, blocking
 from kubist.testing.references import Reference
 from kubist.testing.refused import Refused
 from kubist.testing.snapshot import ClusterSnapshots, Snapshot
@@ -138,14 +139,14 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         """Sends a request and returns the JSON of the response. Raises `Refused`. Without a token of another user, the
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
-        headers["User-Agent"] = MANAGER
+        headers["User-Agent"] = TEST_AGENT
         text = json.dumps(body) if body is not None else None
-        code, raw = self._connections.send(method, self._prefix + path, text, headers)
+        code, raw, fault = self._connections.send(method, self._prefix + path, text, headers)
         if code < 400 and method == "GET" and path.startswith(LINES):
             return [json.loads(line) for line in raw.splitlines()]
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()
         if code >= 400:
-            raise Refused(code, answer if isinstance(answer, dict) else {"message": answer})
+            raise Refused(code, answer if isinstance(answer, dict) else {"message": answer}, fault)
         return answer
 
     @overload

@@ -8,6 +8,8 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from kubist.bench.call import FAULT_HEADER
+
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
 
@@ -24,13 +26,15 @@ class Connections:
         self._idle: list[http.client.HTTPSConnection] = []
         self._is_closed = False
 
-    def send(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body of the response. The request is sent once."""
+    def send(
+        self, method: str, path: str, body: str | None, headers: dict[str, str]
+    ) -> tuple[int, bytes, str]:
+        """Status and body of the response, and the id of the fault rule that made it. The request is sent once."""
         connection = self._take()
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            answer = response.status, response.read()
+            answer = response.status, response.read(), response.getheader(FAULT_HEADER, "")
         except BaseException:
             connection.close()
             raise

@@ -80,7 +80,8 @@ class Fault:
 
 
 class ClusterFaults:
-    """Fault rules of a cluster. They act on requests of clients over HTTP, not on control loops of the server.
+    """Fault rules of a cluster. They act on requests of clients over HTTP, not on control loops of the server. They
+    spare the helpers of the test, unless a rule names their user agent `kubist-testing`.
 
     with cluster.faults.add(verb="update", resource="deployments", status=409, times=2) as fault:
         ...

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from kubist.bench.call import TEST_AGENT
 from kubist.hints import did_you_mean
 from kubist.meta.object import Object
 from kubist.offload import on_loop
@@ -25,8 +26,8 @@ __tracebackhide__ = True
 Objects = list[Object]
 Names = list[str]
 Call = TypeVar("Call", bound=Callable[..., Any])
-MANAGER = "kubist-testing"
-"""User agent and field manager of a test."""
+MANAGER = TEST_AGENT
+"""Field manager of a test."""
 DELETE_OPTIONS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "preconditions", "propagationPolicy")
 PATCH_TYPES = {
     "json": "application/json-patch+json",

@@ -352,7 +352,7 @@ def test_webhook_on_disk_is_removed_when_the_cluster_stops(tmp_path: Any) -> Non
 
 
 def test_faults_do_not_hit_registration(cluster: Cluster) -> None:
-    with cluster.faults.add(resource="*", verb=["create", "delete"], status=500) as fault:
+    with cluster.faults.add(verb=["create", "delete"], user_agent="kubist", status=500) as fault:
         hook = cluster.validating_webhook("pods")(lambda pod: None)
         hook.remove()
         with pytest.raises(Refused):
