@@ -12,7 +12,7 @@ from kubist.bench import replay as engine
 from kubist.bench.replay_source import MalformedRecording
 from kubist.testing import Cluster, replay
 from kubist.testing.cluster import Refused
-from tests.bench.fault_clients import MAPS, config_map
+from tests.bench.fault_clients import MAPS, code, config_map
 from tests.testing.widgets import CRD, WIDGET
 
 MERGE = "application/merge-patch+json"
@@ -58,16 +58,35 @@ def test_difference_is_reported(cluster: Cluster, tmp_path: Path, monkeypatch: p
     cluster.load(config_map("there"))
     with cluster.recording() as requests:
         cluster.get("cm/there")
-        with cluster.faults.add(verb="create", user_agent="kubist", status=503), pytest.raises(Refused):
-            cluster.request("POST", MAPS, config_map("new"))
+        with pytest.raises(Refused):
+            cluster.request("POST", MAPS, config_map("there"))
     requests.save(tmp_path / "r.jsonl")
     report = replay(tmp_path / "r.jsonl")
     assert not report.same and report.differing == 2
     missing, created = report.differences
     assert (missing.line, missing.recorded, missing.status) == (1, 200, 404)
     assert str(missing) == f'line 1: GET {MAPS}/there: recorded 200, now 404: configmaps "there" not found'
-    assert (created.line, created.recorded, created.status) == (2, 503, 201)
+    assert (created.line, created.recorded, created.status) == (2, 409, 201)
     assert str(report).startswith("2 requests sent, 2 differ, 0 skipped\n  line 1: GET")
+
+
+@pytest.mark.parametrize(
+    "action", [{"status": 404}, {"close": "before"}, {"stale_read": True}, {"expire_history": True}]
+)
+def test_responses_that_a_fault_made_are_not_compared(
+    cluster: Cluster, kubist_server: Cluster, action: dict[str, Any]
+) -> None:
+    with cluster.recording() as requests:
+        with cluster.faults.add(verb="list", **action):
+            try:
+                code(cluster, "GET", MAPS)
+            except OSError:
+                assert action == {"close": "before"}
+        with cluster.faults.add(verb="list", delay="1ms"):
+            code(cluster, "GET", MAPS)
+    report = kubist_server.replay(requests)
+    assert (report.sent, report.differing) == (1, 0)
+    assert [(skip.line, skip.reason) for skip in report.skips] == [(1, "a fault rule made its response")]
 
 
 def test_users_are_impersonated_on_request(cluster: Cluster, kubist_server: Cluster) -> None:
@@ -211,6 +230,7 @@ def test_names_of_pods_are_mapped_by_lists(kubist_server: Cluster, tmp_path: Pat
         ('{"method": "GET", "path": "/a b"}', "path: must start with / and have no blanks"),
         ('{"method": "GET", "path": "/", "status": "200"}', "status: must be a whole number"),
         ('{"method": "GET", "path": "/", "groups": [1]}', "groups: must be a list of strings"),
+        ('{"method": "GET", "path": "/", "faults": [1]}', "faults: must be a list of objects"),
         ('{"method": "GET", "path": "/", "query": 1}', "query: must be a string"),
         ('{"kind": "EventList", "apiVersion": "audit.k8s.io/v1"}', "kind: must be Event"),
         ('{"kind": "Event", "apiVersion": "audit.k8s.io/v1"}', "stage: must be"),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from weakref import WeakSet
 
-from kubist.bench.fault_rules import Rule
+import orjson
+
+from kubist.bench.fault_rules import ACTIONS, COMPANIONS, Rule
 from kubist.bench.watch_faults import FaultyWriter, faulty_writer
 from kubist.meta.object import Object
+from kubist.resources.context import Context
 from kubist.verbs.watch import Watcher
+
+MARK = "kubist.io/faults"
+"""Audit annotation of a request with the rules that acted on it, as JSON."""
 
 
 class Fault:
@@ -19,6 +26,8 @@ class Fault:
         self.id = id_
         self.spec = spec
         self.rule = rule
+        names = {*ACTIONS, *COMPANIONS} - {"seed"}
+        self._actions = {name: value for name, value in spec.items() if name in names and value is not None}
         self.stale_version = stale_version
         """Resource version of stale reads."""
         self.matches = 0
@@ -66,8 +75,12 @@ class Fault:
             return self.matches % criteria.every == 0
         return criteria.probability is None or self._chances.random() < criteria.probability
 
-    def _count_hit(self) -> None:
+    def hit(self, ctx: Context) -> None:
+        """Counts a request or a watch on which the rule acts, and marks it for recordings and the audit log."""
         self.hits += 1
+        marks = acted_on(ctx)
+        marks.append({"id": self.id, **self._actions})
+        ctx.audit_annotations[MARK] = orjson.dumps(marks).decode()
 
     # Watches
 
@@ -92,9 +105,9 @@ class Fault:
         if actions.delay_events:
             writer.delay(self, actions.delay_events)
         if actions.cut_after is not None:
-            writer.cut(self, actions.cut_after, self._count_hit)
+            writer.cut(self, actions.cut_after, partial(self.hit, watcher.ctx))
         else:
-            self._count_hit()
+            self.hit(watcher.ctx)
 
     def remove(self) -> None:
         """Ends the fault: lets held requests and events go."""
@@ -102,3 +115,9 @@ class Fault:
         for watcher in self.watchers:
             if isinstance(watcher.writer, FaultyWriter):
                 watcher.writer.release(self)
+
+
+def acted_on(ctx: Context) -> list[Object]:
+    """Id and actions of each rule that acted on a request."""
+    marks = ctx.audit_annotations.get(MARK)
+    return list(orjson.loads(marks)) if marks is not None else []

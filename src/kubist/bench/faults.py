@@ -126,7 +126,7 @@ class Faults:
                     fault.reserve()
                     reserved.callback(fault.unreserve)
                 else:
-                    fault.hits += 1
+                    fault.hit(ctx)
                 acting.append(fault)
                 await self._act_before(fault, request)
             return await self._serve_under(ctx, acting)

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from kubist.bench.fault import acted_on
 from kubist.bench.redaction import (
     hidden_fields,
     mark_changed,
@@ -147,6 +148,8 @@ class Recorded:
             state["open"] = True
         if self.watcher is not None:
             state["events"] = self.watcher.sent
+        if faults := acted_on(self.ctx):
+            state["faults"] = faults
         shown = response_object(self.answer) if self.answer is not None else None
         if shown is None:
             return

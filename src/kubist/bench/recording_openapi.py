@@ -75,6 +75,15 @@ RECORDING_SCHEMAS: dict[str, Object] = {
             "open": {"type": "boolean", "description": "The watch or stream has not ended."},
             "closed": {"type": "boolean", "description": "The connection ended without a response."},
             "events": count("Events that a watch was sent.", 0),
+            "faults": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"id": text("Id of the rule.")},
+                    "required": ["id"],
+                },
+                "description": "Fault rules that acted on the request, each with its id and actions.",
+            },
             "omitted": {"type": "array", "items": {"type": "string"}, "description": "Fields too long."},
             "dropped": count("Requests that are missing here."),
         },

@@ -31,6 +31,8 @@ WITH_BODIES = ("Request", "RequestResponse")
 CONNECTED = ("attach", "exec", "log", "portforward", "proxy")
 """Subresources that need a kubelet or another server."""
 REJECTED = (401, 403)
+MADE_RESPONSES = ("status", "staleRead", "expireHistory")
+"""Actions of fault rules that make the response. Further, `close` before the request takes effect."""
 OK, NOT_MODIFIED = 200, 304
 MOST_MALFORMED = 100
 """Malformed lines that are reported."""
@@ -162,9 +164,18 @@ def _recorded_step(found: Object, number: int) -> Step:
             step.response = found[name]
     if "patch" in omitted or "requestObject" in omitted:
         step.skip = "the recording omitted its body"
+    elif any(map(_made_response, _typed(found, "faults", list, "a list", []))):
+        step.skip = "a fault rule made its response"
     elif found.get("closed") and "after" not in found and "before" not in found:
         step.skip = "its connection was closed before it took effect"
     return step
+
+
+def _made_response(fault: Any) -> bool:
+    """Whether a fault rule made the response of a request, which another server cannot give."""
+    if not isinstance(fault, dict):
+        raise ValueError("faults: must be a list of objects")
+    return fault.get("close") == "before" or any(action in fault for action in MADE_RESPONSES)
 
 
 def _groups(found: Object) -> list[str]:

@@ -58,11 +58,9 @@ def _requests(server: Server) -> list[str]:
     lines = [f"… {len(entries) - REQUESTS} earlier requests"] if len(entries) > REQUESTS else []
     for recorded in list(entries)[-REQUESTS:]:
         request = RecordedRequest(recorded.state())
-        result = f"{request.status} {request.reason}".strip() if request.status else "connection closed"
-        opened = ", open" if request.is_open else ""
         by = f"{request.user or 'nobody'} {request.user_agent}".strip()
         lines.append(
-            f"{request.time:%H:%M:%S.%f} {request.verb} {request.target} -> {result}{opened}  [{by}]"
+            f"{request.time:%H:%M:%S.%f} {request.verb} {request.target} -> {request.result}  [{by}]"
         )
         if request.status >= 400 and isinstance(request.response, dict):
             lines.append(f"    {request.response.get('message', '')}")

@@ -23,15 +23,20 @@ class RecordedRequest:
         parts = [self.verb, self.target]
         if line.get("query"):
             parts.append(f"?{line['query']}")
-        result = str(self.status) if self.status else "connection closed"
-        if self.reason:
-            result += f" {self.reason}"
-        if self.is_open:
-            result += ", open"
         by = self.user or "nobody"
         if self.user_agent:
             by += f" ({self.user_agent})"
-        return f"<{' '.join(parts)} -> {result}, by {by}>"
+        return f"<{' '.join(parts)} -> {self.result}, by {by}>"
+
+    @property
+    def result(self) -> str:
+        """Outcome in words, such as `409 Conflict, injected by fault rule 1`."""
+        result = f"{self.status} {self.reason}".strip() if self.status else "connection closed"
+        if self.is_open:
+            result += ", open"
+        if self.faults:
+            result += f", injected by fault rule {' and '.join(fault['id'] for fault in self.faults)}"
+        return result
 
     @property
     def target(self) -> str:
@@ -142,6 +147,11 @@ class RecordedRequest:
     def after(self) -> Object | None:
         """Stored object after the write; None if it was deleted or nothing changed."""
         return self.line.get("after")
+
+    @property
+    def faults(self) -> list[Object]:
+        """Fault rules that acted on the request, each with its `id` and actions: `[{"id": "1", "status": 409}]`."""
+        return list(self.line.get("faults", ()))
 
     @property
     def is_open(self) -> bool:
