@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubist.testing import Cluster, failure_report
+from kubist.testing.running_test import Section
 from tests.testing.test_plugin import run_pytest
 
 TESTS = """
@@ -84,7 +85,7 @@ def test_changes_are_short_and_without_secrets(cluster: Cluster) -> None:
     for number in range(20):
         cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": f"n{number}"}})
         cluster.list("pods")
-    found = dict(failure_report.sections(cluster))
+    found = dict(cluster.run(_report(cluster)))
     requests = found["kubist: last requests"].splitlines()
     assert len(requests) == failure_report.REQUESTS + 1 and "earlier requests" in requests[0]
     assert "earlier objects" in found["kubist: changed objects"]
@@ -93,7 +94,7 @@ def test_changes_are_short_and_without_secrets(cluster: Cluster) -> None:
     cluster.request(
         "PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": dict.fromkeys(labels, "y")}}, merge
     )
-    changes = dict(failure_report.sections(cluster))["kubist: changed objects"]
+    changes = dict(cluster.run(_report(cluster)))["kubist: changed objects"]
     assert "Secret default/s: changed\n    ~ data.p: <redacted> -> <redacted, changed>" in changes
     assert (
         "Namespace default: changed\n    ~ metadata.labels.l0: x -> y" in changes
@@ -101,9 +102,12 @@ def test_changes_are_short_and_without_secrets(cluster: Cluster) -> None:
     )
 
 
+async def _report(cluster: Cluster) -> list[Section]:
+    return failure_report.collect(cluster.inner)
+
+
 async def _restart(cluster: Cluster) -> None:
     """Lets the report begin here."""
     bench = cluster.inner.bench
     assert bench is not None
-    bench.recorder.clear()
     bench.keep_requests()

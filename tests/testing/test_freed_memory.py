@@ -106,6 +106,7 @@ def well_used(host: Host) -> Cluster:
     return cluster
 
 
+@pytest.mark.filterwarnings("ignore::kubist.testing.plugin.UnusedFaultWarning")
 @pytest.mark.parametrize(
     "make", [plain, with_workloads, with_stages, forked, hosted, with_own_thread, well_used]
 )

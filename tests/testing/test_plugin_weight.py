@@ -6,7 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-LOADED = {"kubist", "kubist.testing", "kubist.testing.plugin", "kubist.version"}
+LOADED = {
+    "kubist",
+    "kubist.testing",
+    "kubist.testing.plugin",
+    "kubist.testing.running_test",
+    "kubist.version",
+}
 """Modules of Kubist that pytest loads in a suite without clusters."""
 
 REPORT = """\

@@ -21,7 +21,7 @@ def test_unused(cluster):
     cluster.list("pods")
 
 def test_stopped(cluster):
-    cluster.faults.add(resource="configmaps", status=500)
+    cluster.faults.add(resource="secrets", status=500)
     cluster.stop()
 """
 RULES = (
@@ -29,6 +29,7 @@ RULES = (
     'there is no resource "deployment"; did you mean "deployments"?',
     "fault rule never acted: verb='list', resource='pods', status=500, nth=2; 0 requests matched; "
     "it spared 1 requests of the test's own helpers",
+    "fault rule never acted: resource='secrets', status=500; 0 requests matched",
 )
 
 
@@ -40,13 +41,13 @@ def run(directory: Path, how: str) -> str:
 
 def test_unused_rule_is_a_warning(tmp_path: Path) -> None:
     report = run(tmp_path, "")
-    assert "3 passed, 1 warning" in report
+    assert "3 passed, 2 warnings" in report
     assert all(rule in report for rule in RULES) and "UnusedFaultWarning" in report
 
 
 def test_unused_rule_is_an_error_on_request(tmp_path: Path) -> None:
     report = run(tmp_path, "kubist_unused_faults = error")
-    assert "3 passed, 1 error" in report
+    assert "3 passed, 2 errors" in report
     assert "ERROR test_it.py::test_unused" in report and all(rule in report for rule in RULES)
 
 

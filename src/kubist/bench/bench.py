@@ -51,6 +51,8 @@ class Bench:
         self._recorder: Recorder | None = None
         RecordingsAPI(api, lambda: self.recorder).register(self.control)
         self._snapshots: Snapshots | None = None
+        self.before_stop: Callable[[], None] | None = None
+        """Called when the server begins to stop, before everything is cleared."""
         SnapshotsAPI(lambda: self.snapshots).register(self.control)
         api.paths.control = self.control.answer
 
@@ -96,18 +98,19 @@ class Bench:
         return self._snapshots
 
     def keep_requests(self) -> None:
-        """Keeps recent requests until the server stops, for the report of a test."""
-        self.recorder.recent(forever=True)
+        """Keeps recent requests until the server stops, for the report of a test that begins here."""
+        self.recorder.begin_report()
 
-    def unused_faults(self) -> list[str]:
-        """Fault rules, also removed ones, that never acted, each in one line."""
-        return self._faults.unused() if self._faults is not None else []
+    def take_unused_faults(self, *, at_stop: bool = False) -> list[str]:
+        """Removed fault rules that never acted, each in one line and once. At the stop of the server, all rules."""
+        return self._faults.take_unused(at_stop=at_stop) if self._faults is not None else []
 
     @property
     def is_in_use(self) -> bool:
         """Whether the test bench holds state that ends with the server."""
-        parts = (self._faults, self._recorder, self.users, self._authorizers)
-        return self.clock.is_moved or any(parts)
+        recorder = self._recorder
+        is_recording = recorder is not None and recorder.is_in_use
+        return self.clock.is_moved or is_recording or any((self._faults, self.users, self._authorizers))
 
     def continue_from(self, other: Bench) -> None:
         """Takes over the time and the users of another server, before this server starts. Its faults and recordings
@@ -156,6 +159,9 @@ class Bench:
 
     def release(self) -> None:
         """Ends all faults and recordings, so that no request and no watch waits while the server stops."""
+        if self.before_stop is not None:
+            self.before_stop()
+            self.before_stop = None
         if self._faults is not None:
             self._faults.clear()
         if self._recorder is not None:

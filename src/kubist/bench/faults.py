@@ -55,10 +55,11 @@ class Faults:
     def get(self, id_: str) -> Fault | None:
         return self._faults.get(id_)
 
-    def unused(self) -> list[str]:
-        """Rules, also removed ones, that never acted, each in one line."""
-        served = {resource.resource for resource in self._api.resources}
-        faults = [*self._unused, *(fault for fault in self if not fault.hits)]
+    def take_unused(self, *, at_stop: bool) -> list[str]:
+        """Removed rules that never acted, each in one line and once. At the stop of the server, all rules."""
+        faults = [*self._unused, *(fault for fault in self if at_stop and not fault.hits)]
+        self._unused.clear()
+        served = {resource.resource for resource in self._api.resources} if faults else set()
         return [fault.summary() + _unserved(fault, served) for fault in faults]
 
     async def add(self, spec: Object) -> Fault:

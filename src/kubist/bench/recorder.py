@@ -50,7 +50,9 @@ class Recorder:
         self._recordings: dict[str, Recording] = {}
         self._recent: Recording | None = None
         self.since = 0
-        """Resource version from which on recent requests are kept."""
+        """Resource version at the beginning of the report of a test."""
+        self._begun = 0
+        """Number of the last request before it."""
         self._expiry: asyncio.TimerHandle | None = None
         self._is_forever = False
         """Whether recent requests are kept until the server stops."""
@@ -63,6 +65,11 @@ class Recorder:
 
     def __bool__(self) -> bool:
         return bool(self._recordings) or self._recent is not None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether somebody reads what is recorded. The report of a test can do without."""
+        return bool(self._recordings) or (self._recent is not None and not self._is_forever)
 
     def __iter__(self) -> Iterator[Recording]:
         return iter(list(self._recordings.values()))
@@ -94,7 +101,6 @@ class Recorder:
         """The newest requests. They are kept from the first call on, until nobody asks for a while."""
         if self._recent is None:
             self._recent = Recording("", {}, Criteria(), RECENT, ring=True, refresh=self._add_pending)
-            self.since = self._api.registry.cache.revision
             self._changed()
         self._add_pending()
         if self._expiry is not None:
@@ -104,6 +110,16 @@ class Recorder:
         if not self._is_forever:
             self._expiry = asyncio.get_running_loop().call_later(RECENT_SECONDS, self._forget_recent)
         return self._recent
+
+    def begin_report(self) -> None:
+        """Begins the report of a test. Recent requests are kept until the server stops."""
+        self.recent(forever=True)
+        self.since = self._api.registry.cache.revision
+        self._begun = next(self._numbers)
+
+    def reported(self) -> list[Recorded]:
+        """Recent requests since the beginning of the report."""
+        return [recorded for recorded in self.recent(forever=True).entries if recorded.id > self._begun]
 
     def _forget_recent(self) -> None:
         if self._recent is not None and self._recent.followers:

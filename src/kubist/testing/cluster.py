@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from kubist.bench.call import TEST_AGENT
 from kubist.inprocess import Server
 from kubist.meta.object import Object
-from kubist.testing import references, snapshot, users, waiting
+from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
 from kubist.testing.connections import Connections
@@ -113,6 +113,11 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         made.__dict__["forks"] = self.forks
         self.forks.append(made)
         return made
+
+    async def start_here(self) -> None:
+        """Starts the server in the running event loop. Raises `kubist.errors.StartError`."""
+        await super().start_here()
+        running_test.join(self.inner, self.url)
 
     async def stop_here(self, grace: float = 1.0) -> None:
         connections: Connections | None = self.__dict__.pop("_connections", None)

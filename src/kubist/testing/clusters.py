@@ -15,6 +15,7 @@ from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.server import Server
 from kubist.testing import manifests as reading
+from kubist.testing import running_test
 from kubist.testing.cluster import Cluster
 from kubist.testing.connections import Connections
 from kubist.testing.refused import Refused
@@ -72,7 +73,9 @@ class HostedClusters:
         }
         if controllers is not None:
             body["controllers"] = asked["controllers"]  # an empty list means no control loops
-        return LogicalCluster(self._host, self._host.request("POST", PATH, body))
+        made = LogicalCluster(self._host, self._host.request("POST", PATH, body))
+        made.run(made._join_test())
+        return made
 
     def __getitem__(self, name: str) -> LogicalCluster:
         found = self._host.request("GET", f"{PATH}/{name}")
@@ -126,6 +129,9 @@ class LogicalCluster(Cluster):
             ):  # it was deleted by another client, or its time to live is over
                 self.host.request("DELETE", f"{PATH}/{self.name}")
         self.loop = None
+
+    async def _join_test(self) -> None:
+        running_test.join(self.inner, self.name)
 
     @property
     def _connections(self) -> Connections:

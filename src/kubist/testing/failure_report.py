@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 from typing import TYPE_CHECKING
 
 from kubist.bench.object_diff import diff_lines
@@ -11,41 +9,32 @@ from kubist.bench.redaction import mark_changed
 from kubist.meta.object import Object
 from kubist.storage.entry import Change
 from kubist.testing.recorded_request import RecordedRequest
+from kubist.testing.running_test import Section
 
 if TYPE_CHECKING:
     from kubist.server import Server
-    from kubist.testing.cluster import Cluster
 
 REQUESTS, EVENTS, OBJECTS = 15, 10, 10
 """Rows of each section."""
 DIFF_LINES = 6
 """Lines of the diff of one object."""
 WIDTH = 200
-TIMEOUT = 5.0
-"""Seconds after which the report is left out, because the server does not respond."""
 LEFT_OUT = ("Event", "Lease")
 """Kinds that are no changed objects: Events have a section, Leases change all the time."""
 
-Section = tuple[str, str]
+
+def has_requests(server: Server) -> bool:
+    """Whether a client has sent a request since the test began."""
+    return server.bench is not None and bool(server.bench.recorder.reported())
 
 
-def sections(cluster: Cluster) -> list[Section]:
-    """Titles and texts. Empty if the cluster is stopped or does not respond."""
-    if cluster.loop is None:
-        return []
-    work = asyncio.run_coroutine_threadsafe(_collect(cluster.inner), cluster.loop)
-    try:
-        return work.result(TIMEOUT)
-    except concurrent.futures.TimeoutError:
-        work.cancel()
-        return [("kubist", f"the cluster did not respond within {TIMEOUT:g} seconds")]
-
-
-async def _collect(server: Server) -> list[Section]:
+def collect(server: Server) -> list[Section]:
+    """Titles and texts about a server, in whose event loop it runs."""
+    since = server.bench.recorder.since if server.bench is not None else 0
     found = (
         ("kubist: last requests", _requests(server)),
-        ("kubist: last Events", _events(server)),
-        ("kubist: changed objects", _changes(server)),
+        ("kubist: last Events", _events(server, since)),
+        ("kubist: changed objects", _changes(server, since)),
     )
     return [(title, "\n".join(line[:WIDTH] for line in lines)) for title, lines in found if lines]
 
@@ -54,9 +43,9 @@ def _requests(server: Server) -> list[str]:
     bench = server.bench
     if bench is None:
         return []
-    entries = bench.recorder.recent(forever=True).entries
+    entries = bench.recorder.reported()
     lines = [f"… {len(entries) - REQUESTS} earlier requests"] if len(entries) > REQUESTS else []
-    for recorded in list(entries)[-REQUESTS:]:
+    for recorded in entries[-REQUESTS:]:
         request = RecordedRequest(recorded.state())
         by = f"{request.user or 'nobody'} {request.user_agent}".strip()
         lines.append(
@@ -67,8 +56,12 @@ def _requests(server: Server) -> list[str]:
     return lines
 
 
-def _events(server: Server) -> list[str]:
-    found = list(server.api.cluster.list("events", None))
+def _events(server: Server, since: int) -> list[str]:
+    versions = [
+        (int(event["metadata"]["resourceVersion"]), event)
+        for event in server.api.cluster.list("events", None)
+    ]
+    found = [event for version, event in versions if version > since]
     found.sort(key=lambda event: (_event_time(event), int(event["metadata"]["resourceVersion"])))
     return [_event_line(event) for event in found[-EVENTS:]]
 
@@ -86,8 +79,7 @@ def _event_line(event: Object) -> str:
     return f"{event.get('type', '')} {event.get('reason', '')} {target}: {event.get('message', '')}{times}"
 
 
-def _changes(server: Server) -> list[str]:
-    since = server.bench.recorder.since if server.bench is not None else 0
+def _changes(server: Server, since: int) -> list[str]:
     by_key: dict[str, list[Change]] = {}
     for collection in server.registry.cache.collections.values():
         for change in reversed(collection.window):

@@ -45,7 +45,7 @@ class Host:
 
     def _new_image(self, settings: Settings) -> Image:
         """Image of a server after it created all its initial objects."""
-        with Cluster(identity=self._identity(settings), thread=self._thread, **settings) as first:
+        with Server(identity=self._identity(settings), thread=self._thread, **settings) as first:
             return self._thread.run(_settled(first))
 
     def _identity(self, settings: Settings) -> Identity:

@@ -2,7 +2,7 @@
 
 `@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test. The option
 `kubist_unused_faults` says what happens to a test that adds a fault rule which never acts. The report of a failed test
-has the last requests, Events and changed objects of its cluster, unless `kubist_failure_report` is false or
+has the last requests, Events and changed objects of its clusters, unless `kubist_failure_report` is false or
 `--no-kubist-failure-report` is given. `--kubist-update-golden` writes golden files.
 """
 
@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kubist.testing import running_test
+from kubist.testing.running_test import RunningTest
+
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster
     from kubist.testing.host import Host
@@ -26,8 +29,10 @@ CHOICES = ("warn", "error", "ignore")
 FAILURE_REPORT = "kubist_failure_report"
 UPDATE_GOLDEN = "KUBIST_UPDATE_GOLDEN"
 """Environment variable that makes `Requests.match_golden` write its file."""
-_CLUSTER = pytest.StashKey["Cluster"]()
-"""Cluster of a test."""
+_TEST = pytest.StashKey[RunningTest]()
+"""The running test of a session."""
+_OUTER = pytest.StashKey[RunningTest | None]()
+"""The running test of another session in this process, whose test runs pytest."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,11 +60,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{UNUSED_FAULTS} must be {', '.join(CHOICES[:-1])} or {CHOICES[-1]}")
     if config.getoption("--kubist-update-golden"):
         os.environ[UPDATE_GOLDEN] = "1"
+    config.stash[_OUTER] = running_test.current
+    running_test.current = config.stash[_TEST] = RunningTest(has_report=_reports_failures(config))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if config.getoption("--kubist-update-golden"):
         os.environ.pop(UPDATE_GOLDEN, None)
+    running_test.current = config.stash.get(_OUTER, None)
 
 
 def _reports_failures(config: pytest.Config) -> bool:
@@ -72,12 +80,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.excinfo is None or call.when == "teardown":
         return
     report: pytest.TestReport = outcome.get_result()
-    found = item.stash.get(_CLUSTER, None)
-    if report.failed and found is not None and _reports_failures(item.config):
-        # Saves start-up time: only failed tests need it.
-        from kubist.testing import failure_report
+    if report.failed:
+        report.sections += item.config.stash[_TEST].sections()
 
-        report.sections += failure_report.sections(found)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.config.stash[_TEST].begin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    test = item.config.stash[_TEST]
+    test.begin_teardown()
+    result = yield
+    if unused := test.end():
+        report_unused(item.config.getini(UNUSED_FAULTS), unused)
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -121,15 +140,8 @@ def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Clust
     if problem:  # outside `except`, where pytest would show both errors
         pytest.fail(f"@pytest.mark.kubist: {problem}", pytrace=False)
     cluster_ = kubist_host.cluster(**settings)
-    request.node.stash[_CLUSTER] = cluster_
-    if _reports_failures(request.config) and cluster_.inner.bench is not None and cluster_.loop is not None:
-        cluster_.loop.call_soon_threadsafe(cluster_.inner.bench.keep_requests)
     yield cluster_
-    bench = cluster_.inner.bench if cluster_.loop is not None else None
-    unused = bench.unused_faults() if bench is not None else []
     stop(*cluster_.forks, cluster_)
-    if unused:
-        report_unused(request.config.getini(UNUSED_FAULTS), unused)
 
 
 @pytest.fixture
