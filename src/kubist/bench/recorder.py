@@ -113,13 +113,21 @@ class Recorder:
 
     def begin_report(self) -> None:
         """Begins the report of a test. Recent requests are kept until the server stops."""
-        self.recent(forever=True)
         self.since = self._api.registry.cache.revision
-        self._begun = next(self._numbers)
+        self._begun = self.mark()
 
     def reported(self) -> list[Recorded]:
         """Recent requests since the beginning of the report."""
-        return [recorded for recorded in self.recent(forever=True).entries if recorded.id > self._begun]
+        return self.after(self._begun)
+
+    def mark(self) -> int:
+        """Number for `after`. Recent requests are kept until the server stops."""
+        self.recent(forever=True)
+        return next(self._numbers)
+
+    def after(self, number: int) -> list[Recorded]:
+        """Recent requests since `mark` returned this number."""
+        return [recorded for recorded in self.recent(forever=True).entries if recorded.id > number]
 
     def _forget_recent(self) -> None:
         if self._recent is not None and self._recent.followers:

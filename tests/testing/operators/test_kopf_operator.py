@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 
 from kubist.meta.object import Object
-from kubist.testing import Cluster
+from kubist.testing import Cluster, Refused
+from kubist.testing.operators.denials import MOST_DENIALS, Denials
 from kubist.testing.operators.kopf_operators import KopfOperators
 from kubist.testing.operators.operator import OperatorFailed, ProcessOperator
+from kubist.testing.users import ClusterUser
+from tests.bench.fault_clients import code
 from tests.clients.conftest import CRD
 from tests.testing.test_plugin import run_pytest
 
@@ -39,6 +43,27 @@ RULES = [
 @pytest.fixture(autouse=True)
 def crd(cluster: Cluster) -> None:
     cluster.load(CRD)
+
+
+DENIED = """
+import kopf
+import kubernetes
+
+
+@kopf.on.startup()
+def start(**_):
+    kubernetes.config.load_kube_config()
+    core = kubernetes.client.CoreV1Api()
+    for _ in range(2):
+        try:
+            core.read_namespaced_secret("key", "team")
+        except kubernetes.client.ApiException:
+            pass
+    try:
+        core.connect_post_namespaced_pod_exec("web", "team")
+    except kubernetes.client.ApiException:
+        raise kopf.PermanentError("no rights")
+"""
 
 
 def widget(name: str, size: int) -> Object:
@@ -170,8 +195,57 @@ def test_missing_rights_are_explained(cluster: Cluster, kopf_operator: KopfOpera
     account = cluster.service_account("operator", rules=RULES[1:])
     with pytest.raises(
         OperatorFailed, match=r"(does not watch widgets.example.com|did not start)[^$]*output:"
-    ):
+    ) as error:
         kopf_operator(OPERATOR, mode="thread", user=account, timeout=4)
+    by = "system:serviceaccount:default:operator"
+    assert "The server forbade (403):\n" in str(error.value)
+    assert re.search(
+        rf"^  list widgets.example.com, by {by}(, \d times)?: .* cannot list", str(error.value), re.M
+    ) or "did not start" in str(error.value)
+
+
+# kopf never awaits a coroutine of an operator that fails at its start. Python 3.14 warns of it.
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_denied_requests_of_a_start_are_listed(
+    cluster: Cluster, kopf_operator: KopfOperators, tmp_path: Path, mode: Any
+) -> None:
+    alice = cluster.user("alice")
+    denied(cluster, alice, "pods")
+    account = cluster.service_account("operator")
+    (tmp_path / "denied.py").write_text(DENIED)
+    with pytest.raises(OperatorFailed) as error:
+        kopf_operator(tmp_path / "denied.py", mode=mode, user=account)
+    by = "system:serviceaccount:default:operator"
+    assert (
+        "operator denied.py did not start" in str(error.value)
+        and "The server forbade (403):\n"
+        f'  get secrets team/key, by {by}, 2 times: secrets "key" is forbidden: User "{by}" cannot get resource '
+        '"secrets" in API group "" in the namespace "team"\n'
+        f'  create pods/exec team/web, by {by}: pods "web" is forbidden: User "{by}" cannot create resource '
+        '"pods/exec" in API group "" in the namespace "team"\n'
+        "Its output:\n"
+        in str(error.value)
+    )
+
+
+def test_denied_requests_are_bounded(cluster: Cluster) -> None:
+    alice = cluster.user("alice")
+    denials = Denials(cluster)
+    assert denials.text() == ""
+    for number in range(MOST_DENIALS + 2):
+        denied(cluster, alice, f"resource{number}")
+    with pytest.raises(Refused, match="forbidden"):
+        alice.list("pods")  # a helper of the test
+    lines = denials.text().splitlines()
+    assert len(lines) == MOST_DENIALS + 2 and lines[0] == "The server forbade (403):"
+    assert lines[1].startswith("  list resource0 default, by alice: resource0 is forbidden:")
+    assert lines[-1] == "  … and 2 more"
+
+
+def denied(cluster: Cluster, user: ClusterUser, resource: str) -> None:
+    path = f"/api/v1/namespaces/default/{resource}"
+    assert code(cluster, "GET", path, Authorization=f"Bearer {user.token}") == 403
 
 
 # kopf never awaits a coroutine of an operator that fails at its start. Python 3.14 warns of it.

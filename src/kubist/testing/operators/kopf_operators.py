@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from kubist.hints import did_you_mean
 from kubist.testing.operators import run_kopf
+from kubist.testing.operators.denials import Denials
 from kubist.testing.operators.operator import (
     Operator,
     OperatorFailed,
@@ -120,12 +121,13 @@ class KopfOperators:
         account: Account = self._cluster if user is None else user
         title = ", ".join([*(Path(file).name for file in files), *modules]) or "of this process"
         before = self._watchers(account)
+        denials = Denials(_cluster_of(account))
         if mode == "process":
             self._check_process(sources, options)
             logs = {"verbose": verbose, "debug": debug}
             told = {"files": files, "modules": modules, "options": options, "logging": logs}
             variables = {**os.environ, "KUBECONFIG": str(account.kubeconfig), **(env or {})}
-            operator: Operator = ProcessOperator(title, told, variables, self._directory)
+            operator: Operator = ProcessOperator(title, denials, told, variables, self._directory)
         else:
             if env:
                 raise TypeError('env needs mode="process": a thread has the variables of the test')
@@ -133,7 +135,7 @@ class KopfOperators:
             if "registry" not in options:
                 options["registry"] = self._registry(files, modules)
             level = logging.DEBUG if verbose or debug else logging.INFO
-            operator = ThreadOperator(title, options, level)
+            operator = ThreadOperator(title, denials, options, level)
         self._operators.append(operator)
         self._await_watches(operator, account, before, time.perf_counter() + timeout)
         return operator
@@ -196,8 +198,7 @@ class KopfOperators:
 
     def _watchers(self, account: Account) -> set[Watcher]:
         """Open watches on the server."""
-        found: Any = account
-        cluster: Cluster = getattr(found, "cluster", found)
+        cluster = _cluster_of(account)
 
         async def find() -> set[Watcher]:
             return {watcher for open_ in cluster.inner.api.watchers.values() for watcher in open_}
@@ -224,6 +225,13 @@ class KopfOperators:
 
 _REGISTRIES: dict[tuple[str, ...], Any] = {}
 """Handlers of modules that operators in threads have loaded, because a module registers its handlers only once."""
+
+
+def _cluster_of(account: Account) -> Cluster:
+    """Cluster of a user, or the cluster itself."""
+    found: Any = account
+    cluster: Cluster = getattr(found, "cluster", found)
+    return cluster
 
 
 def _watches(watchers: Iterable[Watcher]) -> list[Watch]:

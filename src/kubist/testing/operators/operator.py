@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kubist.testing.operators import run_kopf
+from kubist.testing.operators.denials import Denials
 from kubist.testing.operators.run_kopf import Watch
 
 # pytest omits the frames of this module from its reports.
@@ -38,8 +39,9 @@ class OperatorFailed(Exception):
 class Operator:
     """An operator under test. It stops at the end of a `with` block or of the test."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, denials: Denials) -> None:
         self.title = title
+        self._denials = denials
         self._lines: deque[str] = deque(maxlen=LINES)
         self.is_stopped = False
 
@@ -60,7 +62,9 @@ class Operator:
 
     def failure(self, what: str) -> OperatorFailed:
         shown = "".join(list(self._lines)[-SHOWN:]).rstrip() or "(no output)"
-        return OperatorFailed(f"operator {self.title} {what}. Its output:\n{shown}")
+        denials = self._denials.text()
+        seen = f"\n{denials}\n" if denials else " "
+        return OperatorFailed(f"operator {self.title} {what}.{seen}Its output:\n{shown}")
 
     @property
     def is_running(self) -> bool:
@@ -83,8 +87,15 @@ class Operator:
 class ProcessOperator(Operator):
     """An operator in a process of its own. Its output appears in that of the test."""
 
-    def __init__(self, title: str, given: Mapping[str, Any], env: Mapping[str, str], directory: Path) -> None:
-        super().__init__(title)
+    def __init__(
+        self,
+        title: str,
+        denials: Denials,
+        given: Mapping[str, Any],
+        env: Mapping[str, str],
+        directory: Path,
+    ) -> None:
+        super().__init__(title, denials)
         self._ready, channel = os.pipe()
         program = Path(run_kopf.__file__)
         try:
@@ -172,8 +183,8 @@ class ProcessOperator(Operator):
 class ThreadOperator(Operator):
     """An operator in a thread of the test process, so that tests can replace its functions and see its variables."""
 
-    def __init__(self, title: str, options: Mapping[str, Any], level: int) -> None:
-        super().__init__(title)
+    def __init__(self, title: str, denials: Denials, options: Mapping[str, Any], level: int) -> None:
+        super().__init__(title, denials)
         self._options = dict(options)
         self._ready, self._started = threading.Event(), threading.Event()
         self._end_operator: Callable[[], None] = lambda: None
