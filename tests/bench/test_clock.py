@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
+import time_machine
 
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
@@ -165,3 +166,14 @@ def test_clusters_in_one_process_have_clocks_of_their_own(cluster: Cluster) -> N
 def test_naive_datetime_is_rejected(cluster: Cluster) -> None:
     with pytest.raises(ValueError, match="time zone"):
         cluster.clock.set(datetime.datetime(2030, 1, 1))
+
+
+def test_time_machine_moves_a_clock_that_the_test_has_not_moved(cluster: Cluster) -> None:
+    real = system_time()
+    with time_machine.travel(2 * HOUR):
+        assert cluster.clock.now - real > HOUR
+        assert made_at(cluster, "ahead") - real > HOUR
+    cluster.clock.freeze()
+    frozen = cluster.clock.now
+    with time_machine.travel(2 * HOUR):
+        assert cluster.clock.now == frozen

@@ -99,6 +99,7 @@ class KopfOperators:
         verbose: bool = False,
         debug: bool = False,
         timeout: float = 60.0,
+        grace: float | None = None,
         **options: Any,
     ) -> Operator:
         """Starts an operator and waits until it watches its resources.
@@ -106,10 +107,13 @@ class KopfOperators:
         `sources` are files, relative to the directory of the test, or names of modules. `mode="thread"` runs it in the
         test process; without sources it has the handlers that are registered already, such as those of the test file.
         `user` is a `cluster.service_account(…)`, a `cluster.user(…)` or another cluster; the default is the
-        administrator. `env` adds variables to a process. `options` are those of `kopf.operator`.
+        administrator. `env` adds variables to a process. Functions of the operator that still run `grace` seconds after
+        its stop are cancelled; the default is kopf's, up to 5 seconds. `options` are those of `kopf.operator`.
         """
         if mode not in MODES:
             raise ValueError(f'there is no mode "{mode}"{did_you_mean(mode, MODES)}')
+        if grace is not None and grace < 0:
+            raise ValueError(f"grace must be a number of seconds, not {grace}")
         files, modules = self._sort(sources)
         given = [namespaces] if isinstance(namespaces, str) else list(namespaces)
         options = {
@@ -125,7 +129,7 @@ class KopfOperators:
         if mode == "process":
             self._check_process(sources, options)
             logs = {"verbose": verbose, "debug": debug}
-            told = {"files": files, "modules": modules, "options": options, "logging": logs}
+            told = {"files": files, "modules": modules, "options": options, "logging": logs, "grace": grace}
             variables = {**os.environ, "KUBECONFIG": str(account.kubeconfig), **(env or {})}
             operator: Operator = ProcessOperator(title, denials, told, variables, self._directory)
         else:
@@ -135,7 +139,7 @@ class KopfOperators:
             if "registry" not in options:
                 options["registry"] = self._registry(files, modules)
             level = logging.DEBUG if verbose or debug else logging.INFO
-            operator = ThreadOperator(title, denials, options, level)
+            operator = ThreadOperator(title, denials, options, level, grace)
         self._operators.append(operator)
         self._await_watches(operator, account, before, time.perf_counter() + timeout)
         return operator

@@ -183,9 +183,12 @@ class ProcessOperator(Operator):
 class ThreadOperator(Operator):
     """An operator in a thread of the test process, so that tests can replace its functions and see its variables."""
 
-    def __init__(self, title: str, denials: Denials, options: Mapping[str, Any], level: int) -> None:
+    def __init__(
+        self, title: str, denials: Denials, options: Mapping[str, Any], level: int, grace: float | None
+    ) -> None:
         super().__init__(title, denials)
         self._options = dict(options)
+        self._grace = grace
         self._ready, self._started = threading.Event(), threading.Event()
         self._end_operator: Callable[[], None] = lambda: None
         self._watches: list[Watch] = []
@@ -197,7 +200,7 @@ class ThreadOperator(Operator):
 
     def _run(self) -> None:
         try:
-            run_kopf.run(self._options, self._tell, self._start)
+            run_kopf.run(self._options, self._tell, self._start, grace=self._grace)
         except BaseException as error:
             self._error = error
             self._lines.extend(traceback.format_exception(error))

@@ -13,6 +13,7 @@ import importlib.util
 import itertools
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ from typing import Any
 PAUSE = 0.01
 """Seconds between two looks at the state of kopf."""
 CLOSE_TRIES = 100
+CANCEL_SECONDS = 1.0
+"""Seconds in which cancelled functions end. Synchronous ones cannot be cancelled."""
 READY_FD = "KUBIST_OPERATOR_READY_FD"
 Watch = tuple[str, str, str]
 """Group, resource and namespace (empty: all) of a watch."""
@@ -48,11 +51,15 @@ def run(
     options: dict[str, Any],
     on_ready: Callable[[list[Watch]], None],
     on_start: Callable[[Callable[[], None]], None] | None = None,
+    *,
+    grace: float | None = None,
+    on_hang: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs the operator whose handlers are registered, until it is stopped. `options` are those of `kopf.operator`.
 
     `on_ready` gets the watches that the operator opens after its start. `on_start` gets a function that stops the
-    operator from another thread.
+    operator from another thread. Functions that still run `grace` seconds after the stop are cancelled. `on_hang` is
+    called if some run on.
     """
     # Saves start-up time, and kopf is no dependency of Kubist.
     import kopf
@@ -75,7 +82,11 @@ def run(
             stop = asyncio.Event()
             on_start(functools.partial(_call, loop, stop.set))
         try:
-            await kopf.operator(insights=insights, ready_flag=ready, stop_flag=stop, **options)
+            flags = {"insights": insights, "ready_flag": ready, "stop_flag": stop}
+            if grace is None:
+                await kopf.operator(**flags, **options)
+            else:
+                await _operate(grace, on_hang, **flags, **options)
         finally:
             await _close_connections(loop)
 
@@ -87,6 +98,33 @@ def run(
     finally:
         ended.set()
         reporter.join()
+
+
+async def _operate(grace: float, on_hang: Callable[[], None], **options: Any) -> None:
+    """`kopf.operator` with a grace period. kopf waits 2 seconds for handlers, and 5 for all other functions."""
+    # Saves start-up time, and kopf is no dependency of Kubist.
+    import kopf
+
+    if options.get("settings") is None:
+        settings = options["settings"] = kopf.OperatorSettings()
+        # Old versions of kopf say batching.
+        queueing = settings.queueing if hasattr(settings, "queueing") else settings.batching
+        queueing.exit_timeout = min(queueing.exit_timeout, grace)
+    others = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(**options)
+    operator = asyncio.create_task(kopf.run_tasks(tasks, ignored=others))
+    try:
+        await asyncio.wait(tasks)  # they end when the operator stops; the last one runs the clean-up handlers
+        await asyncio.wait([operator], timeout=grace)
+    finally:
+        operator.cancel()
+        if not (await asyncio.wait([operator], timeout=CANCEL_SECONDS))[0]:
+            on_hang()
+        with contextlib.suppress(asyncio.CancelledError):
+            await operator
+    for task in tasks:
+        if not task.cancelled():
+            task.result()  # raises the error that ended the operator, if kopf was cancelled before it did so
 
 
 async def _close_connections(loop: asyncio.AbstractEventLoop) -> None:
@@ -145,7 +183,8 @@ def main() -> None:
     sys.path.insert(0, os.getcwd())
     kopf.configure(**given["logging"])
     load(given["files"], given["modules"])
-    run(given["options"], tell)
+    # Python waits for threads before it exits.
+    run(given["options"], tell, grace=given["grace"], on_hang=lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 if __name__ == "__main__":
