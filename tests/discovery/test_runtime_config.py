@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
+from kubist.discovery.aggregated import Aggregated
 from kubist.resources.runtimeconfig import served_resources
 from tests.live import Live, Pki
 
@@ -33,6 +35,8 @@ BOOL = 'err: strconv.ParseBool: parsing "maybe": invalid syntax'
             'not "Deployments"',
         ),
         ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
+        ("api/v1/pods/log=false", "runtime-config invalid key /v1/pods/log"),
+        ("v1/pods=maybe", f"invalid value of /v1/pods: maybe, {BOOL}"),
         ("autoscaling/v2beta1=true", "group version autoscaling/v2beta1 that has not been registered"),
         (
             "certificates.k8s.io/v1beta1=true",
@@ -47,7 +51,9 @@ def test_wrong_values_are_rejected(wanted: str, message: str) -> None:
         served_resources(pairs, fairness=True)
 
 
-@pytest.mark.parametrize("key", ["apps/v1beta1", "extensions/v1beta1", "apps/v1/nothing", "api/legacy", "v1"])
+@pytest.mark.parametrize(
+    "key", ["apps/v1beta1", "extensions/v1beta1", "apps/v1/nothing", "api/legacy", "v1", "api/v1/pods"]
+)
 def test_known_keys_without_effect_are_accepted(key: str) -> None:
     assert list(served_resources({key: "true"}).group_versions()) == list(
         served_resources({}).group_versions()
@@ -67,8 +73,25 @@ def test_single_resources_win_over_versions_and_versions_over_stages() -> None:
     assert found.of("admissionregistration.k8s.io", "v1alpha1") is None
 
 
+@pytest.mark.parametrize("key", ["api/v1/pods", "v1/pods", "/v1/pods"])
+def test_single_resource_of_the_core_group_is_switched_off_alone(key: str) -> None:
+    served, every = (served_resources(wanted).of("", "v1") or {} for wanted in ({key: "false"}, {}))
+    assert served.keys() == every.keys() - {"pods"}
+
+
+@pytest.mark.parametrize("key", ["api/v1", "v1", "/v1"])
+def test_core_group_is_switched_off_as_a_whole(key: str) -> None:
+    assert served_resources({key: "false"}).of("", "v1") is None
+
+
+def test_single_resource_of_the_core_group_stays_without_the_others() -> None:
+    assert list(served_resources({"v1": "false", "v1/pods": "true"}).of("", "v1") or ()) == ["pods"]
+
+
 CONFIG = {
     "api/beta": "true",
+    "api/v1/podtemplates": "false",
+    "api/v1/pods": "false",
     "admissionregistration.k8s.io/v1alpha1": "true",
     "batch/v1": "false",
     "apps/v1/deployments": "false",
@@ -94,6 +117,24 @@ def test_versions_that_are_off_are_not_found(other: Live) -> None:
     assert "/apis/batch/v1" not in other.client.get("/")["paths"]
     assert "apis/batch/v1" not in other.client.get("/openapi/v3")["paths"]
     assert "/apis/apps/v1/namespaces/{namespace}/deployments" not in other.client.get("/openapi/v2")["paths"]
+
+
+def test_resources_of_the_core_group_that_are_off_are_not_found(other: Live) -> None:
+    client = other.client
+    for path in ("pods", "namespaces/default/pods", "namespaces/default/pods/a/log", "podtemplates"):
+        answer = client.ask("GET", f"/api/v1/{path}")
+        assert answer.status == 404, path
+        assert answer.json["message"] == "the server could not find the requested resource"
+    names = {each["name"] for each in client.get("/api/v1")["resources"]}
+    assert "services" in names and not {name for name in names if name.startswith("pod")}
+    aggregated = orjson.loads(Aggregated(other.server.resources, core=True).body("application/json"))
+    (core,) = aggregated["items"][0]["versions"]
+    assert {each["resource"] for each in core["resources"]} == {name for name in names if "/" not in name}
+    for document in ("/openapi/v2", "/openapi/v3/api/v1"):
+        paths = client.get(document)["paths"]
+        assert "/api/v1/namespaces/{namespace}/services" in paths
+        assert not [path for path in paths if "/pods" in path or "/podtemplates" in path]
+    client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "still"}})
 
 
 def test_beta_versions_are_in_discovery(other: Live) -> None:

@@ -21,6 +21,7 @@ _STAGES = {
 }
 _FAIRNESS = ("flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all")
 """Keys that decide whether flow control can read its objects, the most specific first."""
+_CORE = re.compile(r"^(api/)?v1(?=/|$)")
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True", ""), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -51,14 +52,8 @@ def served_resources(wanted: Mapping[str, str], *, fairness: bool = False) -> Re
 
 
 def _normalized(wanted: Mapping[str, str]) -> dict[str, str]:
-    """Keys of the core group have the form `/v1`. `api/legacy` has no meaning any more."""
-    found = {}
-    for key, value in wanted.items():
-        if key in ("v1", "api/v1") or key.startswith(("v1/", "api/v1/")):
-            found["/v1"] = value
-        elif key != "api/legacy":
-            found[key] = value
-    return found
+    """Keys of the core group get the form `/v1` and `/v1/RESOURCE`. `api/legacy` has no meaning any more."""
+    return {_CORE.sub("/v1", key): value for key, value in wanted.items() if key != "api/legacy"}
 
 
 def _check(wanted: Mapping[str, str], *, fairness: bool) -> None:
