@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.config import Config
+from kubist.filters import from_config
 from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authorization_query import AuthorizationQuery
@@ -40,6 +43,28 @@ def audited(server_pki: Pki, tmp_path: Path) -> Run:
 
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("setting", "backend"), [("audit_log_path", "log"), ("audit_webhook_config_file", "webhook")]
+)
+def test_destination_without_a_policy_is_a_warning(
+    setting: str, backend: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = Config(**{setting: str(tmp_path / "destination")})  # type: ignore[arg-type]
+    assert from_config.audit(config) is None
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        f"No audit policy file provided, no events will be recorded for {backend} backend: set --audit-policy-file"
+    )
+
+
+def test_malformed_policy_stops_the_start_without_a_destination(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("kind: Pod")
+    with pytest.raises(ValueError, match=re.escape(str(policy))):
+        from_config.audit(Config(audit_policy_file=str(policy)))
 
 
 def test_metadata_event_has_user_object_and_decision(audited: Run) -> None:

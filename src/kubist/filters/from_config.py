@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from kubist import featuregates
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kubist.http.pool import Pool
     from kubist.objectstore.registry import Registry
 
+log = logging.getLogger("kubist.filters")
 
 FRONT_PROXY_SETTINGS = (
     "requestheader_client_ca_file",
@@ -297,7 +299,14 @@ def limits(config: Config, registry: Registry) -> FlowControl | InFlight | None:
 def audit(config: Config) -> Audit | None:
     """Audit, if a destination and the policy file are configured."""
     if not config.audit_policy_file:
+        for path, backend in ((config.audit_log_path, "log"), (config.audit_webhook_config_file, "webhook")):
+            if path:
+                log.warning(
+                    "No audit policy file provided, no events will be recorded for %s backend: set --audit-policy-file",
+                    backend,
+                )
         return None
+    policy = AuditPolicy.read(config.audit_policy_file)
     sinks: list[Sink] = []
     if config.audit_log_path:
         limits = (config.audit_log_maxsize, config.audit_log_maxbackup, config.audit_log_maxage)
@@ -306,7 +315,6 @@ def audit(config: Config) -> Audit | None:
         sinks.append(_audit_webhook(config))
     if not sinks:
         return None
-    policy = AuditPolicy.read(config.audit_policy_file)
     if len(sinks) == 1:
         return Audit(policy, sinks[0])
     # Saves start-up time: only --audit-webhook-config-file needs it.
