@@ -88,6 +88,7 @@ def test_changed_value_in_a_backup_is_found(home: Path, store: Path, part: bytes
     one_line(
         kubist("serve", "--in-memory", "--secure-port=0", "--snapshot", str(home / "backup"), home=home),
         "its content does not match its checksum",
+        code=4,
     )
 
 

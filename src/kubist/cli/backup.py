@@ -20,7 +20,13 @@ from kubist import files
 from kubist.cli.progress import Progress, step
 from kubist.storage import snapshot_file
 from kubist.storage.content_digest import write_digest
-from kubist.storage.database_reading import DATABASE, damages, open_database, sealed_values, summary
+from kubist.storage.database_reading import (
+    DATABASE,
+    all_damages,
+    open_database,
+    sealed_values,
+    summary,
+)
 from kubist.storage.sqlite_file import DIGEST_TABLE, take_lock
 from kubist.storage.store import OpenFailed, StoreDamaged
 
@@ -95,7 +101,7 @@ def back_up(directory: Path, target: Path) -> str:
             write_digest(copy)
         copy.commit()
         with watched("Checking the backup", copy):
-            found = damages(copy)
+            found = all_damages(copy)
             objects, revision = (0, 0) if found else summary(copy)
         if found:
             raise StoreDamaged(
@@ -171,7 +177,7 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
         raise ValueError(f"{source} is the store itself: choose another --file")
     with open_database(source) as backup:
         with watched("Checking the backup", backup):
-            found = damages(backup)
+            found = all_damages(backup)
             objects, revision = (0, 0) if found else summary(backup)
         if found:
             raise StoreDamaged(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import orjson
-
 from kubist.cli import flags, help
 from kubist.cli.backup import back_up, restore, watched
 from kubist.cli.datadir import DATA_DIR, data_dir
@@ -22,9 +20,10 @@ from kubist.storage.database_reading import (
     open_database,
     pass_interrupt_on,
     sealed_values,
+    stored_metadata,
     summary,
 )
-from kubist.storage.encryption.sealed import ENCRYPTED, Sealed
+from kubist.storage.encryption.sealed import Sealed
 from kubist.storage.store import KeyValue, OpenFailed
 
 Values = dict[str, list[str]]
@@ -178,21 +177,19 @@ def _bad_objects(
     uids: dict[str, str] = {}
     for number, (key, stored) in enumerate(connection.execute(NEWEST)):
         progress.update(number, 0, "keys")
-        if stored is None or key.startswith("/registry/ranges/"):
-            continue
-        value = plain(key, stored)
+        value = stored if stored is None else plain(key, stored)
         if isinstance(value, Sealed):
             yield f"{key} cannot be decrypted: {value.reason}"
             continue
-        if value.startswith(ENCRYPTED):
-            continue
         try:
-            metadata = orjson.loads(value)["metadata"]
-            name, uid = metadata["name"], metadata.get("uid", "")
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            yield f"{key} does not contain an object"
+            metadata = stored_metadata(key, value)
+        except ValueError as error:
+            yield str(error)
             continue
-        if not key.endswith("/" + name):
-            yield f"{key} holds an object named {name!r}"
+        if metadata is None:
+            continue
+        if not key.endswith(f"/{metadata['name']}"):
+            yield f"{key} holds an object named {metadata['name']!r}"
+        uid = metadata.get("uid", "")
         if uid and uids.setdefault(uid, key) != key:
             yield f"{key} has the uid of {uids[uid]}"

@@ -6,10 +6,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from kubist.storage.content_digest import matches_digest
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
+from kubist.storage.sqlite_log import last_revision
 from kubist.storage.store import OpenFailed, StoreDamaged
 
 DATABASE = "kubist.db"
@@ -56,7 +60,8 @@ def damages(connection: sqlite3.Connection) -> list[str]:
     """Problems that SQLite finds in a database, one line each, or that the digest of a backup shows."""
     try:
         rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
-        connection.execute("SELECT 1 FROM changes, compaction, expiries LIMIT 1").fetchone()
+        connection.execute("SELECT 1 FROM changes, expiries LIMIT 1").fetchone()
+        last_revision(connection)
         if rows == ["ok"] and not matches_digest(connection):
             return ["its content does not match its checksum"]
     except sqlite3.DatabaseError as error:
@@ -64,6 +69,31 @@ def damages(connection: sqlite3.Connection) -> list[str]:
         return [str(error)]
     lines = [line for row in rows if row != "ok" for line in row.splitlines()]
     return [line for line in lines if not line.startswith("*** in database")] or lines
+
+
+def all_damages(connection: sqlite3.Connection) -> list[str]:
+    """Like `damages`, and also the first value that contains no object."""
+    found = damages(connection)
+    if not found:
+        for key, value in connection.execute(NEWEST):
+            try:
+                stored_metadata(key, value)
+            except ValueError as error:
+                return [str(error)]
+    return found
+
+
+def stored_metadata(key: str, value: bytes | None) -> dict[str, Any] | None:
+    """Metadata of a stored object. None for deleted and encrypted ones, and for allocations. Raises ValueError for
+    another value."""
+    if value is None or key.startswith("/registry/ranges/") or value.startswith(ENCRYPTED):
+        return None
+    try:
+        metadata: dict[str, Any] = orjson.loads(value)["metadata"]
+        metadata["name"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise ValueError(f"{key} does not contain an object") from None
+    return metadata
 
 
 def summary(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from kubist.errors import DamagedStore
+
 
 class Entry:
     """One version of one object.
@@ -33,7 +35,13 @@ class Entry:
 
     def object(self) -> dict[str, Any]:
         """Parsed object. Each call returns a new copy."""
-        obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
+        try:
+            obj: dict[str, Any] = orjson.loads(b"".join((self.kind.head, self.tail)))
+        except orjson.JSONDecodeError as error:
+            raise DamagedStore(
+                f"{self.key} is damaged in the store: {error}. `kubist doctor` finds all damaged objects of an "
+                "embedded store, and `kubist restore` puts a backup in its place"
+            ) from error
         return obj
 
     def json(self) -> bytes:

@@ -16,6 +16,7 @@ from .store import (
     Batch,
     Compacted,
     Conflict,
+    DamageFound,
     Event,
     FutureRevision,
     KeyValue,
@@ -144,6 +145,8 @@ def failure(error: Exception) -> tuple[str, Any]:
         return "compacted", error.revision
     if isinstance(error, FutureRevision):
         return "future", error.revision
+    if isinstance(error, DamageFound):
+        return "damaged", str(error)
     return "unavailable" if isinstance(error, StoreError) else "refused", str(error)
 
 
@@ -154,4 +157,6 @@ def read_failure(kind: str, value: Any) -> Exception:
         return Compacted(value)
     if kind == "future":
         return FutureRevision(value)
+    if kind == "damaged":
+        return DamageFound(value)
     return Unavailable(value) if kind == "unavailable" else ValueError(value)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from sortedcontainers import SortedDict
 
 from kubist import files
-from kubist.storage.database_reading import damages, open_database
+from kubist.storage.database_reading import all_damages, open_database
 from kubist.storage.memory import StoreImage
 from kubist.storage.sqlite_file import SCHEMA
 from kubist.storage.sqlite_log import last_revision
-from kubist.storage.store import KeyValue, OpenFailed
+from kubist.storage.store import KeyValue, OpenFailed, StoreDamaged
 
 TABLE = "snapshot"
 """Table with the description of a snapshot."""
@@ -75,9 +75,9 @@ def read_image(path: Path) -> StoreImage:
     if not path.is_file():
         raise OpenFailed(f"{path} does not exist: name the file of a snapshot or of `kubist backup`")
     with open_database(path, "file") as database:
-        found = damages(database)
+        found = all_damages(database)
         if found:
-            raise OpenFailed(f"{path} is damaged: {found[0]}. Choose another file")
+            raise StoreDamaged(f"{path} is damaged: {found[0]}. Choose another file")
         revision = last_revision(database)
         values = SortedDict((row[0], KeyValue(*row)) for row in database.execute(_NEWEST))
         return StoreImage(revision, revision, values)

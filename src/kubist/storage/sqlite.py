@@ -62,7 +62,7 @@ class SqliteStore:
         try:
             return log.read(self._reader, key, revision)
         except sqlite3.Error as error:
-            raise self._unavailable(error) from error
+            raise self._file.unavailable(error) from error
 
     async def scan(self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0) -> Scan:
         while True:
@@ -80,7 +80,7 @@ class SqliteStore:
             try:
                 page, more = log.scan_page(self._reader, start, end, at, rows)
             except sqlite3.Error as error:
-                raise self._unavailable(error) from error
+                raise self._file.unavailable(error) from error
             items += page
             if not more or len(items) == limit:
                 return items, more
@@ -123,7 +123,7 @@ class SqliteStore:
             try:
                 events, after = log.replay_page(self._reader, prefix, end, after, target)
             except sqlite3.Error as error:
-                raise self._unavailable(error) from error
+                raise self._file.unavailable(error) from error
             if events or after == target:
                 yield Batch(after, tuple(events))
             await asyncio.sleep(0)
@@ -150,6 +150,3 @@ class SqliteStore:
     def _check_open(self) -> None:
         if not self._open:
             raise Unavailable("the store is closed")
-
-    def _unavailable(self, error: sqlite3.Error) -> Unavailable:
-        return Unavailable(f"{self._file} is not available: {self._file.explain(error)}")

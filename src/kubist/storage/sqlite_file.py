@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubist import files
 
-from .store import OpenFailed, StoreDamaged, StoreInUse
+from .store import DamageFound, OpenFailed, StoreDamaged, StoreInUse, Unavailable
 
 log = logging.getLogger("kubist.storage")
 
@@ -79,6 +79,11 @@ class DatabaseFile:
         """SQLite's error message. For a damaged file also the commands that help."""
         return explain(Path(self.path), error)
 
+    def unavailable(self, error: sqlite3.Error) -> Unavailable:
+        """Error for a statement that fails in an open store."""
+        kind = DamageFound if is_damage(error) else Unavailable
+        return kind(f"{self} is not available: {self.explain(error)}")
+
     def open_failed(self, error: sqlite3.Error) -> OpenFailed:
         """Error for a store that SQLite cannot open."""
         kind = StoreDamaged if is_damage(error) else OpenFailed
@@ -126,10 +131,21 @@ class DatabaseFile:
             )
 
 
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT)
+"""Codes of errors in a damaged or foreign file. A row violates a constraint if an index lacks other rows."""
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether SQLite reports a damaged or foreign file."""
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return code & 0xFF in _DAMAGE or "Could not decode to UTF-8" in str(error)
+
+
+def damage(problem: str) -> sqlite3.DatabaseError:
+    """Error for damage that SQLite does not notice."""
+    error = sqlite3.DatabaseError(problem)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 def explain(path: Path, error: sqlite3.Error) -> str:

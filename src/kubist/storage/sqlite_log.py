@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from .sqlite_file import damage
 from .store import Event, KeyValue
 
 FIRST_REVISION = 1
@@ -53,7 +54,9 @@ _SWEEP_DELETIONS = "DELETE FROM changes WHERE revision > ? AND revision <= ? AND
 
 
 def last_revision(connection: sqlite3.Connection) -> int:
-    revision: int = connection.execute(_REVISION).fetchone()[0]
+    (revision,) = connection.execute(_REVISION).fetchone()
+    if not isinstance(revision, int):
+        raise damage("the revision of the compaction is missing")
     return max(FIRST_REVISION, revision)
 
 

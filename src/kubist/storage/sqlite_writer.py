@@ -254,7 +254,7 @@ class Writer:
         if error is not None:
             self._roll_back()
             self._in_doubt = True
-            failure = Unavailable(f"{self._file} is not available: {self._file.explain(error)}")
+            failure = self._file.unavailable(error)
             for write in batch:
                 if not write.answer.done():
                     write.answer.set_exception(failure)

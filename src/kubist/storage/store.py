@@ -90,6 +90,10 @@ class Unavailable(StoreError):
     """The store cannot respond now (disk full, etcd unreachable). The change may or may not have happened."""
 
 
+class DamageFound(Unavailable, DamagedStore):
+    """A file that was opened turns out to be damaged."""
+
+
 class OpenFailed(StoreError, StartError):
     """The store cannot be opened: locked by another process, corrupt, or not writable. The message is complete."""
 
