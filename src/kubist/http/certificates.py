@@ -42,7 +42,7 @@ class Authority:
 
     def issue_server(self, names: Sequence[str], *, days: int = _LEAF_DAYS) -> Pair:
         """Serving certificate for `names` (host names and IP addresses)."""
-        builder = _builder(_name(names[0][:64] if names else "kubist"), days)
+        builder = _builder(subject(names[0][:64] if names else "kubist"), days)
         if names:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([_alternative(name) for name in dict.fromkeys(names)]), False
@@ -53,7 +53,9 @@ class Authority:
         self, common_name: str, organizations: Sequence[str] = (), *, days: int = _LEAF_DAYS
     ) -> Pair:
         """Client certificate for the user `common_name` in the groups `organizations`."""
-        return self._issue(_builder(_name(common_name, organizations), days), ExtendedKeyUsageOID.CLIENT_AUTH)
+        return self._issue(
+            _builder(subject(common_name, organizations), days), ExtendedKeyUsageOID.CLIENT_AUTH
+        )
 
     def save(self, cert_file: Path, key_file: Path) -> None:
         save(Pair(self.cert_pem, self.key_pem), cert_file, key_file)
@@ -77,8 +79,8 @@ class Authority:
 def new_authority(name: str) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _builder(_name(name), _AUTHORITY_DAYS)
-        .issuer_name(_name(name))
+        _builder(subject(name), _AUTHORITY_DAYS)
+        .issuer_name(subject(name))
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .add_extension(_key_usage(authority=True), True)
@@ -103,7 +105,22 @@ def save(pair: Pair, cert_file: Path, key_file: Path) -> None:
     files.write(cert_file, pair.cert_pem)
 
 
-def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
+def is_own(certificate: x509.Certificate) -> bool:
+    """Whether Kubist issued a serving or client certificate for itself, by the lifetime that only Kubist gives."""
+    lifetime = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return lifetime == datetime.timedelta(days=_LEAF_DAYS) + _CLOCK_SKEW
+
+
+def missing_names(certificate: x509.Certificate, names: Sequence[str]) -> list[str]:
+    """Those host names and IP addresses that a serving certificate does not have."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return list(names)
+    return [name for name in names if _alternative(name) not in found]
+
+
+def subject(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 

@@ -19,7 +19,8 @@ from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy
 from kubist.serving_tls import serving_names
 
-NEEDED = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")
+AUTHORITY = "kubist-ca"
+ADMINISTRATOR = ("kubernetes-admin", ["system:masters"])
 
 
 def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
@@ -28,13 +29,10 @@ def prepare(config: Config, directory: Path, *, in_memory: bool) -> Config:
     files.make_directory(pki)
     signing_key = pki / "service-account.key"
     with files.locked(pki):  # without the lock, two starting servers would replace each other's keys
-        made = False
         _check_readable(pki)
         for path in pki.glob("*.key"):
             files.private(path)  # A copy of a data directory may have other modes.
-        if not all((pki / name).exists() for name in NEEDED) or not _current(config, pki):
-            _make_certificates(config, pki)
-            made = True
+        made = _make_certificates(config, pki)
         if not signing_key.exists():
             _make_signing_key(signing_key)
             made = True
@@ -72,15 +70,47 @@ def _damaged(path: Path, reason: str) -> CertificateError:
     return CertificateError(f"{path} is damaged: {reason}. {restore}")
 
 
-def _make_certificates(config: Config, pki: Path) -> None:
-    if (pki / "ca.crt").exists() and (pki / "ca.key").exists():
-        authority = certificates.load_authority(pki / "ca.crt", pki / "ca.key")
-    else:
-        authority = certificates.new_authority("kubist-ca")
+def _make_certificates(config: Config, pki: Path) -> bool:
+    """Makes the authority, the serving certificate and the certificate of the administrator, unless they can be used.
+    Whether it made any. Raises CertificateError before it would replace a file of the user."""
+    authority = _authority(pki)
+    wanted: dict[str, list[str]] = {"apiserver": _names(config), "admin": []}
+    problems = {
+        name: _problem(pki / f"{name}.crt", pki / f"{name}.key", names) for name, names in wanted.items()
+    }
+    if authority is None:
+        problems = {name: problem or "its authority is lost" for name, problem in problems.items()}
+    for name, problem in problems.items():
+        certificate = pki / f"{name}.crt"
+        if problem and certificate.exists() and not certificates.is_own(_read_certificate(certificate)):
+            raise CertificateError(
+                f"{certificate} and {pki / name}.key cannot be used: {problem}. Kubist did not make them: replace both "
+                "files, or delete both so that Kubist makes its own"
+            )
+    if authority is None:
+        authority = certificates.new_authority(AUTHORITY)
         authority.save(pki / "ca.crt", pki / "ca.key")
-    certificates.save(authority.issue_server(_names(config)), pki / "apiserver.crt", pki / "apiserver.key")
-    admin = authority.issue_client("kubernetes-admin", ["system:masters"])
-    certificates.save(admin, pki / "admin.crt", pki / "admin.key")
+    for name in filter(problems.get, problems):
+        pair = (
+            authority.issue_server(wanted[name]) if wanted[name] else authority.issue_client(*ADMINISTRATOR)
+        )
+        certificates.save(pair, pki / f"{name}.crt", pki / f"{name}.key")
+    return any(problems.values())
+
+
+def _authority(pki: Path) -> certificates.Authority | None:
+    """Authority in the files. None if one of them is missing. Raises CertificateError if the key of the user's own
+    authority is missing."""
+    certificate, key = pki / "ca.crt", pki / "ca.key"
+    found = _read_certificate(certificate) if certificate.exists() else None
+    if found is not None and key.exists():
+        return certificates.load_authority(certificate, key)
+    if found is not None and found.subject != certificates.subject(AUTHORITY):
+        raise CertificateError(
+            f"{certificate} cannot be used: its key {key} is missing. Kubist did not make it: add the key, or delete "
+            "the certificate so that Kubist makes its own"
+        )
+    return None
 
 
 def _make_front_proxy(pki: Path) -> bool:
@@ -97,18 +127,17 @@ def _names(config: Config) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _current(config: Config, pki: Path) -> bool:
-    """Whether the certificates are valid for at least 30 days and the serving certificate has all needed names."""
-    soon = datetime.datetime.now(datetime.UTC) + RENEWAL
-    _, serving, admin = (_read_certificate(pki / name) for name in ("ca.crt", "apiserver.crt", "admin.crt"))
-    found = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    names = {
-        *found.get_values_for_type(x509.DNSName),
-        *map(str, found.get_values_for_type(x509.IPAddress)),
-    }
+def _problem(certificate: Path, key: Path, names: list[str]) -> str:
+    """Reason why a certificate must be replaced; empty if there is none. Kubist renews its own early."""
+    if not certificate.exists() or not key.exists():
+        return f"the {'key' if certificate.exists() else 'certificate'} is missing"
+    found = _read_certificate(certificate)
+    early = RENEWAL if certificates.is_own(found) else datetime.timedelta()
+    if found.not_valid_after_utc <= datetime.datetime.now(datetime.UTC) + early:
+        return "the certificate has expired"
+    missing = certificates.missing_names(found, names)
     return (
-        names.issuperset(_names(config))
-        and min(serving.not_valid_after_utc, admin.not_valid_after_utc) > soon
+        f"the certificate lacks the name{'s' if missing[1:] else ''} {', '.join(missing)}" if missing else ""
     )
 
 
