@@ -218,15 +218,6 @@ def test_merge_waits_for_a_change_by_kubectl(home: Path, monkeypatch: pytest.Mon
     assert lock.exists()
 
 
-@pytest.mark.parametrize("text", ["{", "[1, 2]", "clusters: 3", "users: [x]", "\x00"])
-def test_file_that_is_not_a_kubeconfig_is_not_changed(home: Path, text: str) -> None:
-    (home / ".kube").mkdir()
-    (home / ".kube/config").write_text(text)
-    (home / "kubeconfig").write_text("{clusters: [], users: [], contexts: []}")
-    one_line(kubist("kubeconfig", "--merge", "--data-dir=.", home=home), ".kube/config is not a kubeconfig")
-    assert (home / ".kube/config").read_text() == text
-
-
 def test_taken_port_prints_one_line_error(home: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -311,10 +302,6 @@ def test_failed_start_prints_one_line_error(
     home: Path, flags: list[str], words: list[str], code: int
 ) -> None:
     one_line(kubist("serve", "--in-memory", *flags, home=home), *words, code=code)
-
-
-def test_missing_kubeconfig_prints_one_line_error(home: Path) -> None:
-    one_line(kubist("kubeconfig", home=home), "there is no kubeconfig in", "kubist serve")
 
 
 def test_unknown_command_points_to_the_help(home: Path) -> None:

@@ -7,6 +7,7 @@ import yaml
 from kubist.cli import flags, help
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
+from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.runtime.kubeconfig import CONTEXT, merge
 
 FLAGS = (
@@ -30,14 +31,21 @@ def main(arguments: list[str]) -> int:
         return help.show(TITLE, FLAGS)
     merging = flags.is_on(values, "merge")
     directory = data_dir(values)
+    file = directory / "kubeconfig"
     try:
-        text = (directory / "kubeconfig").read_text()
-        if merging:
-            print(f"added the context {CONTEXT!r} to {merge(yaml.safe_load(text))}")
-        else:
-            print(text, end="")
+        content = file.read_bytes()
     except FileNotFoundError:
         return fail(f"there is no kubeconfig in {directory}: `kubist serve` writes one when it starts")
+    try:
+        if not read_kubeconfig(str(file)).has_credentials:
+            raise ValueError(f"{file} is not a kubeconfig: its user has no credentials")
+    except ValueError as error:
+        return fail(f"{error}: `kubist serve` writes it anew when it starts")
+    try:
+        if merging:
+            print(f"added the context {CONTEXT!r} to {merge(yaml.safe_load(content))}")
+        else:
+            print(content.decode(), end="")
     except ValueError as error:
         return fail(str(error))
     return 0

@@ -15,13 +15,15 @@ from kubist.webhooks.urls import clean_url
 
 class RemoteServer(NamedTuple):
     """Server of a kubeconfig: its URL, the name that its certificate must have (empty: that of the URL), trust and
-    client certificate, headers with credentials, and the file with a token that may change."""
+    client certificate, headers with credentials, the file with a token that may change, and whether there are any
+    credentials."""
 
     url: str
     server_name: str
     context: ssl.SSLContext
     headers: dict[str, str]
     token_file: str = ""
+    has_credentials: bool = False
 
 
 def read_kubeconfig(path: str, purpose: str = "", context: str = "") -> RemoteServer:
@@ -67,7 +69,8 @@ class _Reader:
         named = user.get("tokenFile") and not user.get("token")
         token_file = str(self._directory / user["tokenFile"]) if named else ""
         trust = self._trust(cluster, user)
-        return RemoteServer(url, cluster.get("tls-server-name", ""), trust, headers, token_file)
+        known = bool(headers or user.get("client-certificate-data") or user.get("client-certificate"))
+        return RemoteServer(url, cluster.get("tls-server-name", ""), trust, headers, token_file, known)
 
     def _data(self, section: Object, field: str) -> bytes:
         """Content of a field, given inline (`…-data`) or as a file name."""
