@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import bootstrap, featuregates, files
+from kubist import bootstrap, eager_task, featuregates, files
 from kubist.admission.chain import Admission
 from kubist.admission.order import build
 from kubist.application import API
@@ -73,6 +73,7 @@ class Server:
         self._silence = ""
         """Reason why a remote store does not respond. Empty if it does."""
         self.health.add("etcd", self._store_problem)
+        self.health.add("etcd-readiness", self._write_problem, "readyz")
         self.ready = False
         if config.encryption_provider_config_automatic_reload:
             self.health.add("kms-providers", lambda: "")
@@ -106,6 +107,16 @@ class Server:
 
     def _store_problem(self) -> str:
         return self.registry.cache.problem or self._silence
+
+    async def _write_problem(self) -> str:
+        try:
+            async with eager_task.timeout(STORE_SECONDS):
+                await self.store.check()
+        except TimeoutError:
+            return f"no response of the store in {STORE_SECONDS:g} s"
+        except StoreError as error:
+            return str(error)
+        return ""
 
     async def _listen_to_store(self) -> None:
         """Checks a remote store periodically, for health checks and the log."""

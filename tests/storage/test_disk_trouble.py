@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -19,9 +20,13 @@ from pathlib import Path
 
 import pytest
 
+from kubist.cli import status
+from kubist.cli.instance import Record
+from kubist.inprocess import Server
 from kubist.storage import sqlite_writer
 from tests import programs
-from tests.cli.processes import running
+from tests.cli.processes import kubist, running
+from tests.cli.test_serve import READY
 from tests.live import Answer, Client, Live, Pki, configmap, seen
 
 from . import faults
@@ -51,6 +56,14 @@ def check_rejected(answer: Answer, why: str) -> None:
     assert why in answer.json["message"]
 
 
+def check_unready(client: Client, why: str) -> None:
+    answer = client.ask("GET", "/readyz")
+    assert answer.status == 500
+    assert re.findall(rb"^\[-\](\S+)", answer.body, re.MULTILINE) == [b"etcd-readiness"]
+    reason = client.ask("GET", "/readyz/etcd-readiness")
+    assert reason.status == 500 and why in reason.body.decode()
+
+
 def names(client: Client) -> list[str]:
     return [item["metadata"]["name"] for item in client.get(MAPS)["items"] if item["metadata"]["name"] < "k"]
 
@@ -58,16 +71,20 @@ def names(client: Client) -> list[str]:
 def goes_through(live: Live, trouble: AbstractContextManager[object], why: str) -> None:
     client = live.client
     first = client.post(MAPS, configmap("a"))
+    assert client.ask("GET", "/readyz").body == b"ok"
     with client.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}") as watch:
         with trouble:
             check_rejected(create(client, "b"), why)
+            check_unready(client, why)
             check_rejected(
                 client.ask("PATCH", f"{MAPS}/a", {"data": {"x": "y"}}, "application/merge-patch+json"), why
             )
             check_rejected(client.ask("DELETE", f"{MAPS}/a"), why)
             assert client.get(f"{MAPS}/a") == first
             assert names(client) == ["a"]
-            assert client.ask("GET", "/livez").status == 200
+            for path in ("/livez", "/healthz", "/readyz?exclude=etcd-readiness"):
+                assert client.ask("GET", path).status == 200
+        assert client.ask("GET", "/readyz").body == b"ok", "without a write of a client"
         for name in ("c", "d"):
             client.post(MAPS, configmap(name))
         client.delete(f"{MAPS}/a")
@@ -96,6 +113,42 @@ def test_failing_disk_writes_are_503_until_the_disk_recovers(
         assert names(again.client) == ["c", "d", "e"], (
             "what was acknowledged is in the file, and nothing else"
         )
+
+
+@pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
+def test_full_disk_is_noticed_without_a_write_of_a_client(
+    disk: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_writer, "CHECKED_SECONDS", 0.0)
+    assert disk.client.ask("GET", "/readyz").status == 200
+    with faults.failing_writes(errno.ENOSPC):
+        check_unready(disk.client, "database or disk is full")
+    assert disk.client.ask("GET", "/readyz").status == 200
+
+
+def test_checks_after_a_write_do_not_write(disk: Live, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anonymous clients may read /readyz, and must not be able to keep the disk busy."""
+    monkeypatch.setattr(sqlite_writer, "CHECKED_SECONDS", 3600.0)
+    create(disk.client, "a")
+    log = data / "kubist.db-wal"
+    size = log.stat().st_size
+    assert [disk.client.ask("GET", "/readyz").status for _ in range(5)] == [200] * 5
+    assert log.stat().st_size == size
+
+
+@pytest.mark.skipif(not faults.possible(), reason="SQLite's system calls cannot be replaced here")
+def test_status_names_the_full_disk(tmp_path: Path) -> None:
+    with Server(data_dir=tmp_path) as server:
+        record = Record(0, server.url, 0.0, "", "", in_memory=False, detached=False, etcd_servers=())
+        assert status.health_of(tmp_path, record)["health"] == "ready"
+        with faults.failing_writes(errno.ENOSPC), pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sqlite_writer, "CHECKED_SECONDS", 0.0)
+            found = status.health_of(tmp_path, record)
+        assert found == {
+            "ready": False,
+            "health": f"not ready: etcd-readiness ({tmp_path}/kubist.db is not available: database or disk is full)",
+        }
+        assert status.health_of(tmp_path, record)["health"] == "ready"
 
 
 def self_copy(data: Path) -> Path:
@@ -221,9 +274,24 @@ def goes_through_when_full(live: Live, where: Path) -> None:
                 break
             made.append(f"b{number}")
         check_rejected(answer, "is not available")
+        check_unready(client, "is not available")
         assert sorted(names(client)) == sorted(made)
     assert create(client, "c").status == 201
     assert sorted(names(client)) == sorted([*made, "c"])
+
+
+@pytest.mark.parametrize("flags", [(), ("--workers=2",)])
+def test_status_of_a_command_names_the_full_disk(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    with small_disk(tmp_path / "disk") as where:
+        place = f"--data-dir={where}"
+        with running(tmp_path, "serve", place, "--secure-port=0", *flags) as server:
+            server.wait_for(READY)
+            assert kubist("status", place, home=tmp_path).returncode == 0
+            with filled(where):
+                result = kubist("status", place, home=tmp_path)
+                assert result.returncode == 1
+                assert "not ready: etcd-readiness" in result.stdout and "disk is full" in result.stdout
+            assert kubist("status", place, home=tmp_path).returncode == 0
 
 
 def test_read_only_disk_prints_one_line_error_at_start(tmp_path: Path) -> None:

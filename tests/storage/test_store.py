@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from kubist.storage import sqlite_writer
 from kubist.storage.store import Compacted, Conflict, FutureRevision, KeyValue, Store, Unavailable
 
 
@@ -30,6 +31,16 @@ async def gone(store: Store, key: str, seconds: float) -> None:
 
 
 # Single keys
+
+
+async def test_check_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_writer, "CHECKED_SECONDS", 0.0)
+    revision = await fill(store, "/registry/a")
+    await store.check()
+    assert await store.revision() == revision
+    assert await store.create("/registry/b", b"two", ttl=3600) == revision + 1
+    await store.check()
+    assert [kv.key for kv in (await store.scan("/")).items] == ["/registry/a", "/registry/b"]
 
 
 async def test_created_key_is_read_with_its_revisions(store: Store) -> None:

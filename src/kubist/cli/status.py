@@ -73,15 +73,15 @@ def examine(directory: Path) -> dict[str, Any]:
         "log": str((directory / LOG).absolute()) if record.detached else None,
         "storeBytes": None if record.in_memory or record.etcd_servers else _store_bytes(directory),
     }
-    return found | _health(directory, record)
+    return found | health_of(directory, record)
 
 
 def _store_bytes(directory: Path) -> int:
     return sum((directory / name).stat().st_size for name in _DATABASE if (directory / name).exists())
 
 
-def _health(directory: Path, record: Record) -> dict[str, Any]:
-    """Asks the server."""
+def health_of(directory: Path, record: Record) -> dict[str, Any]:
+    """Asks the server whether it is ready. If it is not, the failed checks and their reasons."""
     pki = directory / "pki"
     address = urlsplit(record.url)
     try:
@@ -95,7 +95,10 @@ def _health(directory: Path, record: Record) -> dict[str, Any]:
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
             if answer.status != 200:
-                failed = re.findall(r"^\[-\](\S+)", text, re.MULTILINE)
+                failed = [
+                    f"{name} ({_reason(connection, name)})"
+                    for name in re.findall(r"^\[-\](\S+)", text, re.MULTILINE)
+                ]
                 return {"ready": False, "health": f"not ready: {', '.join(failed) or text.strip()[:200]}"}
             connection.request("GET", "/metrics")
             metrics = connection.getresponse().read().decode(errors="replace")
@@ -107,6 +110,13 @@ def _health(directory: Path, record: Record) -> dict[str, Any]:
         return {"ready": False, "health": f"no response: {error}"}
     counts = re.findall(r"^apiserver_resource_objects\{[^}]*\} (\d+)", metrics, re.MULTILINE)
     return {"ready": True, "health": "ready", "objects": sum(map(int, counts))}
+
+
+def _reason(connection: http.client.HTTPConnection, name: str) -> str:
+    """Reason of a failed check, which /readyz withholds."""
+    connection.request("GET", f"/readyz/{name}")
+    text = connection.getresponse().read().decode(errors="replace")
+    return text.removeprefix("internal server error: ").strip()[:500]
 
 
 def _lines(found: dict[str, Any], directory: Path) -> list[str]:

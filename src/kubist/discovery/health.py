@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from kubist.http.messages import Response
 
-Check = Callable[[], str]
+Check = Callable[[], str | Awaitable[str]]
 """Returns the problem as text; empty if the check passes."""
 
 _PLAIN = (b"Content-Type", b"text/plain; charset=utf-8")
@@ -24,8 +24,9 @@ class Health:
         self._results: dict[tuple[str, str], list[int]] = {}
         """(check, endpoint) → last result (1 passed, 0 failed), number of failures, number of passes."""
 
-    def _run(self, endpoint: str, name: str, check: Check) -> str:
-        problem = check()
+    async def _run(self, endpoint: str, name: str, check: Check) -> str:
+        found = check()
+        problem = found if isinstance(found, str) else await found
         result = self._results.setdefault((name, endpoint), [0, 0, 0])
         passed = 0 if problem else 1
         result[0] = passed
@@ -57,7 +58,7 @@ class Health:
         """Paths of the single checks."""
         return [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
 
-    def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
+    async def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:
         """Response for a path; None if it names no check."""
         endpoint, one, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(endpoint)
@@ -67,7 +68,7 @@ class Health:
             check = checks.get(name)
             if check is None:
                 return None
-            problem = self._run(endpoint, name, check)
+            problem = await self._run(endpoint, name, check)
             if problem:
                 return _text(500, f"internal server error: {problem}\n")
             return Response(200, [_PLAIN], b"ok")
@@ -77,7 +78,7 @@ class Health:
             if known in excluded:
                 lines.append(f"[+]{known} excluded: ok")
                 continue
-            problem = self._run(endpoint, known, check)
+            problem = await self._run(endpoint, known, check)
             if problem:
                 failed.append(known)
                 lines.append(f"[-]{known} failed: reason withheld")

@@ -99,9 +99,8 @@ class Paths:
         if not parts:
             return plain_not_found()
         if parts[0] in ("healthz", "livez", "readyz"):
-            return (
-                self.health.answer(path, query, query_values(request.query, "exclude")) or plain_not_found()
-            )
+            excluded = query_values(request.query, "exclude")
+            return await self.health.answer(path, query, excluded) or plain_not_found()
         if parts == ["version"]:
             return self._version(request)
         if parts[0] == "version":

@@ -112,6 +112,9 @@ class MemoryStore:
     async def revision(self) -> int:
         return self._hub.revision
 
+    async def check(self) -> None:
+        """Writes do not depend on a disk of this machine."""
+
     async def request_progress(self) -> None:
         self._hub.expect_progress(0.0)
 

@@ -74,6 +74,9 @@ class RemoteStore:
     async def revision(self) -> int:
         return self._shared.value
 
+    async def check(self) -> None:
+        await self._repeat("check")
+
     async def request_progress(self) -> None:
         self._hub.expect_progress(0.0)
 

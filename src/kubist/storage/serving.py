@@ -106,6 +106,9 @@ class _Connection:
             answer = ipc.frame(number, *ipc.failure(error))
         self.frames.send(answer)
 
+    async def _check(self) -> None:
+        await self._store.check()
+
     async def _get(self, key: str, revision: int) -> ipc.Pair | None:
         return ipc.pair(await self._store.get(key, revision))
 

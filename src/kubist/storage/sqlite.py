@@ -54,6 +54,11 @@ class SqliteStore:
     async def revision(self) -> int:
         return self._hub.revision
 
+    async def check(self) -> None:
+        self._check_open()
+        await self._writer.check()
+        self._file.check_space()
+
     async def request_progress(self) -> None:
         self._hub.expect_progress(0.0)
 

@@ -43,6 +43,8 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
+LEAST_FREE = 256 << 10
+"""Bytes. A disk with less free space counts as full, although small writes may find room in SQLite's log."""
 WAL_PAGES = 4000
 WAL_BYTES = 64 << 20
 
@@ -88,6 +90,13 @@ class DatabaseFile:
         """Error for a store that SQLite cannot open."""
         kind = StoreDamaged if is_damage(error) else OpenFailed
         return kind(f"{self} cannot be opened: {self.explain(error)}")
+
+    def check_space(self) -> None:
+        """Raises Unavailable for a full disk."""
+        disk = os.statvfs(self.path)
+        free = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # root may use the reserved blocks
+        if free * disk.f_frsize < LEAST_FREE:
+            raise Unavailable(f"{self} is not available: the disk is full, free some space")
 
     def close(self) -> None:
         for connection in reversed(self._connections):

@@ -152,6 +152,12 @@ def take_due(cursor: sqlite3.Cursor, now: float) -> list[KeyValue]:
     return due
 
 
+def touch(cursor: sqlite3.Cursor) -> None:
+    """Makes the open transaction write a page, without a change. SQLite leaves out an UPDATE to the same value."""
+    cursor.execute("INSERT INTO expiries VALUES (0, 0)")
+    cursor.execute("DELETE FROM expiries WHERE at = 0 AND revision = 0")
+
+
 def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:
     """Deletes a page of history above `swept`, at most up to `target`. The revision it reached.
 

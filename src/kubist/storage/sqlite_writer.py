@@ -32,6 +32,9 @@ BUSY_SECONDS = 5.0
 """Seconds that writes wait while another process locks the file. After that, writes fail until the lock is
 released."""
 
+CHECKED_SECONDS = 1.0
+"""Seconds for which a successful write shows that writes work."""
+
 EXPIRY_RETRY = 1.0
 """Seconds between a failed transaction and the next attempt to delete expired keys."""
 
@@ -62,6 +65,12 @@ class _Group(_Write):
         self.writes = writes
 
 
+class _Check(_Write):
+    """Write of a page without a change."""
+
+    __slots__ = ()
+
+
 class Writer:
     """The only writer of a database. Publishes its changes to `hub`."""
 
@@ -84,6 +93,9 @@ class Writer:
         self._queued_before = 0
         self._waited = 0.0
         """Length of the queue at the last timer, and seconds waited so far."""
+        self._checks = False
+        self._wrote = -CHECKED_SECONDS
+        """Loop time of the last transaction on disk."""
         self._in_doubt = False
         """Whether the log may be ahead of the hub, because a COMMIT reported an error but took effect."""
         self._blocked: float | None = None
@@ -115,6 +127,14 @@ class Writer:
         self._queue.append(_Group(writes, answer))
         self._schedule()
         return answer
+
+    async def check(self) -> None:
+        """Raises `Unavailable` if a write fails."""
+        if self._loop.time() - self._wrote >= CHECKED_SECONDS:
+            answer: asyncio.Future[int] = self._loop.create_future()
+            self._queue.append(_Check("", None, 0, 0, answer))
+            self._schedule()
+            await answer
 
     def compact(self, revision: int) -> asyncio.Future[None]:
         """Rejects reads below `revision` from now on, and deletes that history page by page."""
@@ -173,7 +193,7 @@ class Writer:
                 self._end(error)
             return
         self._blocked = None
-        if not self._events and self._sweep == self._swept and not self._expired:
+        if not (self._events or self._expired or self._checks) and self._sweep == self._swept:
             self._end(commit(self._connection))
         else:
             self._thread.commit(self._end)
@@ -198,7 +218,12 @@ class Writer:
             self._in_doubt = False
         revision = self._hub.revision
         now = self._clock.now()
+        self._checks = any(isinstance(write, _Check) for write in self._batch)
+        if self._checks:
+            log.touch(cursor)
         for write in self._batch:
+            if isinstance(write, _Check):
+                continue
             if isinstance(write, _Group):
                 revision = self._append_all(write, revision, now)
                 continue
@@ -254,12 +279,15 @@ class Writer:
         if error is not None:
             self._roll_back()
             self._in_doubt = True
+            self._wrote = -CHECKED_SECONDS
             failure = self._file.unavailable(error)
             for write in batch:
                 if not write.answer.done():
                     write.answer.set_exception(failure)
         else:
             self._swept = self._sweep
+            if self._events or self._checks:
+                self._wrote = self._loop.time()
             if self._events:
                 self._hub.publish(self._events[-1].revision, self._events)
             for write in batch:

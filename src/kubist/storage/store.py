@@ -120,6 +120,10 @@ class Store(Protocol):
         """Current revision, linearizable: not lower than the revision of any completed change."""
         ...
 
+    async def check(self) -> None:
+        """Raises `Unavailable` if the disk of this machine takes no writes. Changes nothing."""
+        ...
+
     async def request_progress(self) -> None:
         """Makes open watches yield a Batch with the current revision soon. Not needed if `local`."""
         ...

@@ -23,6 +23,9 @@ class StoreWrapper:
     async def revision(self) -> int:
         return await self.inner.revision()
 
+    async def check(self) -> None:
+        await self.inner.check()
+
     async def request_progress(self) -> None:
         await self.inner.request_progress()
 
