@@ -13,9 +13,13 @@ from typing import Any
 
 import pytest
 
-from kubist import logs
+from kubist import application, logs
+from kubist.http.messages import Answer
+from kubist.resources.context import Context
 from tests.cli.processes import kubist, running
-from tests.live import Live, Pki, configmap
+from tests.live import TOKEN, Live, Pki, configmap
+from tests.simulation.streams.upgraded import hang_up, open_spdy, open_websocket, path
+from tests.waiting import wait_for
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -89,6 +93,86 @@ def test_slow_request_is_always_logged(
         live.client.get(MAPS)
     (line,) = [line for line in lines.of("kubist.access") if line["path"] == MAPS]
     assert (line["level"], line["message"], line["verb"]) == ("warning", "slow request", "list")
+
+
+class Seconds:
+    """Clock of the durations in the log, which only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    made = Seconds()
+    monkeypatch.setattr(application, "time", made)
+    return made
+
+
+def test_streams_are_logged_when_they_end_and_are_not_slow(
+    lines: Lines, server_pki: Pki, seconds: Seconds
+) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    with Live(server_pki, workloads=True) as live:
+        live.client.post(
+            pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
+        wait_for(lambda: live.client.get(f"{pods}/p")["status"].get("phase") == "Running")
+        place: Any = SimpleNamespace(port=live.server.port, token=TOKEN, ca=server_pki.path("ca.crt"))
+        command = path("p", "exec", command=["cat"], stdin="true", stdout="true")
+        log = open_websocket(place, path("p", "log", follow="true"))
+        shell = open_websocket(place, command, "v5.channel.k8s.io")
+        forward, _ = open_spdy(place, path("p", "portforward"), "portforward.k8s.io")
+        with live.client.watch(pods) as watch:
+            watch.take(1)
+            seconds.now += 1000
+        hang_up(log)
+        hang_up(shell)
+        forward.close()
+
+        def ended() -> list[dict[str, Any]]:
+            return [line for line in lines.of("kubist.access") if line["duration"] == 1000]
+
+        wait_for(lambda: len(ended()) == 4)
+    assert {(line["level"], line["message"]) for line in ended()} == {("info", "request")}
+    assert {line["path"].rpartition("/")[2] for line in ended()} == {"pods", "log", "exec", "portforward"}
+
+
+def test_stream_with_a_slow_start_is_slow(lines: Lines, server_pki: Pki, seconds: Seconds) -> None:
+    with Live(server_pki) as live:
+        serve = live.server.api.serve
+
+        async def serve_late(ctx: Context) -> Answer:
+            seconds.now += 2
+            return await serve(ctx)
+
+        live.server.api.serve = serve_late  # type: ignore[method-assign]
+        with live.client.watch(MAPS):
+            seconds.now += 1000
+        wait_for(lambda: [line for line in lines.of("kubist.access") if line["verb"] == "watch"])
+    (line,) = [line for line in lines.of("kubist.access") if line["verb"] == "watch"]
+    assert (line["level"], line["message"], line["duration"]) == ("warning", "slow request", 1002)
+
+
+@pytest.mark.parametrize(("late", "logged"), [(0.0, []), (2.0, [5.0])])
+def test_wait_for_a_future_version_is_not_slow(
+    lines: Lines, server_pki: Pki, seconds: Seconds, late: float, logged: list[float]
+) -> None:
+    logs.access.setLevel(logging.WARNING)
+    with Live(server_pki) as live:
+
+        async def wait(_: int, limit: float = 0.0) -> bool:
+            seconds.now += limit + late
+            return False
+
+        live.cache.wait = wait  # type: ignore[assignment,method-assign]
+        for query in ("", "&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"):
+            live.client.ask("GET", f"{MAPS}?resourceVersion=999999999{query}")
+        assert live.client.ask("GET", f"{MAPS}/a?resourceVersion=999999999").status == 504
+    assert [line["duration"] for line in lines.of("kubist.access")] == logged * 3
 
 
 def test_lines_during_a_request_carry_its_fields(

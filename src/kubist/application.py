@@ -165,21 +165,22 @@ class API:
         applied = request.headers.get("content-type") == APPLY
         body = None if isinstance(answer, Stream) else answer.body
         self.metrics.count(info, answer.status, seconds, dry_run, applied=applied, body=body)
-        if seconds > logs.SLOW_SECONDS or self._logs_all:
+        if self._logs_all or logs.is_slow(ctx, seconds):
             self._log(ctx, answer, began, seconds)
         ctx.is_answered = True
         return self._finish(answer, ctx)
 
     def _log(self, ctx: Context, answer: Answer, began: float, seconds: float) -> None:
-        """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow
-        requests are logged."""
+        """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow requests are
+        logged. A stream may last: it is slow if it began late."""
+        slow = logs.is_slow(ctx, seconds)
         if not isinstance(answer, Stream) or not self._logs_all:
-            logs.answered(ctx, answer.status, seconds)
+            logs.answered(ctx, answer.status, seconds, slow=slow)
             return
         stopped, code = answer.stopped, answer.status
 
         def ended() -> None:
-            logs.answered(ctx, code, time.perf_counter() - began)
+            logs.answered(ctx, code, time.perf_counter() - began, slow=slow)
             stopped()
 
         answer.stopped = ended

@@ -50,9 +50,13 @@ def set_verbosity(verbosity: int) -> None:
     access.setLevel(logging.INFO if verbosity >= ACCESS_VERBOSITY else logging.WARNING)
 
 
-def answered(ctx: Context, status: int, seconds: float) -> None:
-    """Logs a request: as a warning if it was slow, otherwise as information."""
-    slow = seconds > SLOW_SECONDS
+def is_slow(ctx: Context, seconds: float) -> bool:
+    """Whether the response took long. `seconds`: until it began."""
+    return seconds - ctx.requested_wait > SLOW_SECONDS
+
+
+def answered(ctx: Context, status: int, seconds: float, *, slow: bool) -> None:
+    """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: until it ended."""
     access.log(
         logging.WARNING if slow else logging.INFO,
         "slow request" if slow else "request",

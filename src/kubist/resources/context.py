@@ -209,6 +209,8 @@ class Context:
     trail: AuditTrail | None = None
     seat: Seat | None = None
     is_answered: bool = False
+    requested_wait: float = 0.0
+    """Seconds that the request waited in vain for a resource version of the future. They do not make it slow."""
     resource: Resource = field(init=False)
     """Resource of the URL; only requests for resources have one."""
     namespace: str = ""

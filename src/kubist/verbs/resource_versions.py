@@ -63,6 +63,7 @@ async def reach(ctx: ResourceRequest, version: int) -> None:
             raise _too_large(version, current, retry_after=0)
     await ctx.api.registry.store.request_progress()
     if not await cache.wait(version, WAIT_SECONDS):
+        ctx.requested_wait = WAIT_SECONDS
         raise _too_large(version, cache.revision, retry_after=1)
 
 
