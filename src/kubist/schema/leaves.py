@@ -218,7 +218,7 @@ def _quantity(value: Any, flags: Flags) -> str:
         text = value.text
     elif type(value) is float:
         flags.append(INEXACT)
-        text = repr(value)
+        text = written(value)
     else:
         raise DecodeError(FORMAT_WRONG)
     try:

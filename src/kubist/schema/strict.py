@@ -39,6 +39,8 @@ class Decoded:
     """Parsed value, if decoding dropped an empty value from it. Otherwise None."""
     rewritten: Any = None
     """Parsed value, if decoding changed a part of it. Otherwise None."""
+    inexact: bool = False
+    """Whether the object has numbers whose text matters, and the value did not have it."""
 
 
 def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = None) -> Decoded:
@@ -83,6 +85,7 @@ def _told(schema: Schema, value: Any, decoded: Any, flags: Flags) -> Decoded:
         EMPTY in flags,
         value if DROPPED in flags else None,
         value if DROPPED in flags or RESPELLED in flags else None,
+        INEXACT in flags,
     )
 
 

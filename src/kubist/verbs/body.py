@@ -264,9 +264,11 @@ def decode_parsed(
     *asked: str,
     stored: Object | None = None,
     repeats: Repeats | None = None,
+    exact: bool = False,
 ) -> Decoded:
     """Decodes a parsed document to an object of the expected kind; `asked` as of `decode_value`. Parts that it shares
-    with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys."""
+    with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys.
+    `exact` says that its numbers have their text."""
     if wanted.custom is not None:
         if repeats:
             complaints = complaints + repeats.duplicate(value)
@@ -289,8 +291,8 @@ def decode_parsed(
             if type(part) is dict and stored.get(name) is part and name != "metadata"
         }
         value = {name: part for name, part in value.items() if name not in kept}
-    if repeats:
-        value, found = resolve(wanted.schema, value, repeats)
+    if repeats or exact:
+        value, found = resolve(wanted.schema, value, repeats or Repeats())
         complaints = complaints + found
     decoded = decode_value(wanted.schema, value, *asked)
     decoded.object = {**identified(decoded.object, wanted), **kept}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.complaints import Repeats
@@ -90,8 +92,15 @@ class Change:
         if self._current is None:
             return "{}"
         current = {**self._current, "metadata": {**self._current["metadata"], **self.owners}}
-        ordered = in_declared_order(self.schema, current)
-        return PatchedText(self.ctx.request.body, ordered, is_json_patch=self.kind == JSON_PATCH)
+        return self._patched_text(in_declared_order(self.schema, current))
+
+    def exact(self) -> PatchedText:
+        """The last result, with the text of its numbers."""
+        assert self._current is not None
+        return self._patched_text(self._current)
+
+    def _patched_text(self, current: Object) -> PatchedText:
+        return PatchedText(self.ctx.request.body, current, is_json_patch=self.kind == JSON_PATCH)
 
     def complain(self, complaints: list[str]) -> None:
         """Report field validation of the patch and its result: not at all, as warnings, or as a 422."""
@@ -141,7 +150,7 @@ class Change:
         if self.kind == MERGE:
             merge.check(document, checked=checked)
             return lambda current: _object(merge.apply(current, document))
-        if odd_number(self.ctx.request.body):
+        if odd_number(orjson.dumps(document)):
             document = self._document = rounded(document)
         typed = dict(strategic.check(document))
         for given in (typed.pop("apiVersion", None), typed.pop("kind", None)):
@@ -268,6 +277,9 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
         raise change.invalid(_reason(change, wanted, change.beyond))
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
+        if decoded.inexact and kind != STRATEGIC:
+            text = change.exact()
+            decoded = body.decode_parsed(text.value, [], wanted, *asked, repeats=text.repeats, exact=True)
     except body.Mistaken as mistaken:
         change.complain(mistaken.complaints)
         raise mistaken.error from None
