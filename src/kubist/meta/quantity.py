@@ -11,8 +11,14 @@ from kubist.caching import bounded_cache
 
 NANO = 10**9
 _MAX_INT64 = (1 << 63) - 1
+MAX_MILLI = _MAX_INT64 // 1000
+"""Largest value whose milli value fits 64 bits. Above it amounts are compared in whole units."""
 _MAX_EXPONENT = 4096
 """Largest accepted exponent, because arithmetic beyond it is expensive. Real amounts end at 18."""
+
+_WRAPPING_SHIFTS = (0, 1, 2, 3, 6, 9)
+"""Powers of ten by which the reference multiplies 64-bit integers in one step, so that an overflow wraps. Others take
+several steps, and an overflow gives 0."""
 
 DECIMAL_SI, BINARY_SI, DECIMAL_EXPONENT = "DecimalSI", "BinarySI", "DecimalExponent"
 
@@ -27,14 +33,28 @@ SUFFIX_WRONG = "unable to parse quantity's suffix"
 
 
 class Quantity:
-    """Amount and its format. Immutable; arithmetic returns new quantities."""
+    """Amount and its format. Immutable; arithmetic returns new quantities.
 
-    __slots__ = ("_text", "format", "nanos")
+    The reference stores an amount in one of two forms: a 64-bit integer and an exponent, or, if `is_long`, an integer
+    of any size and an exponent. The form decides only about a `value` or `milli_value` that overflows.
+    """
 
-    def __init__(self, nanos: int, format: str = DECIMAL_SI, text: str = "") -> None:
+    __slots__ = ("_text", "exponent", "format", "is_long", "nanos")
+
+    def __init__(
+        self,
+        nanos: int,
+        format: str = DECIMAL_SI,
+        text: str = "",
+        *,
+        exponent: int = 0,
+        is_long: bool = False,
+    ) -> None:
         self.nanos = nanos
         self.format = format
         self._text = text
+        self.exponent = exponent
+        self.is_long = is_long
 
     def __str__(self) -> str:
         if not self._text:
@@ -66,34 +86,60 @@ class Quantity:
         return self.nanos != 0
 
     def __add__(self, other: Quantity) -> Quantity:
-        return Quantity(self.nanos + other.nanos, self.format if self.nanos else other.format)
+        is_long = self.is_long or other.is_long
+        format = self.format if self.nanos else other.format
+        if not is_long and not (self.nanos and other.nanos):
+            addend = self if self.nanos else other
+            return Quantity(addend.nanos, format, exponent=addend.exponent)
+        exponent = min(self.exponent, other.exponent)
+        total = self.nanos + other.nanos
+        if not is_long:
+            is_long = max(abs(self.nanos), abs(other.nanos), abs(total)) > _MAX_INT64 * _unit(exponent)
+        return Quantity(total, format, exponent=exponent, is_long=is_long)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        return Quantity(self.nanos - other.nanos, self.format if self.nanos else other.format)
+        return self + -other
 
     def __mul__(self, factor: int) -> Quantity:
-        return Quantity(self.nanos * factor, self.format)
+        return Quantity(self.nanos * factor, self.format, exponent=self.exponent, is_long=self.is_long)
 
     def __neg__(self) -> Quantity:
-        return Quantity(-self.nanos, self.format)
+        return self * -1
 
     def value(self) -> int:
-        """Amount in units, rounded away from zero. Overflow wraps as in 64 bits."""
-        return self._scaled(NANO)
+        """Amount in units, rounded away from zero. Overflow as in the reference."""
+        return self._scaled(0)
 
     def milli_value(self) -> int:
-        """Amount in thousandths, rounded away from zero. Overflow wraps as in 64 bits."""
-        return self._scaled(NANO // 1000)
+        """Amount in thousandths, rounded away from zero. Overflow as in the reference."""
+        return self._scaled(-3)
 
     def round_up(self, exponent: int) -> Quantity:
         """Amount rounded away from zero to a multiple of 10^exponent."""
-        unit = 10 ** (exponent + 9)
-        if self.nanos % unit == 0:
+        if self.exponent >= exponent and not self.is_long:
             return self
-        return Quantity(_away(self.nanos, unit) * unit, self.format)
+        unit = _unit(exponent)
+        nanos = _away(self.nanos, unit) * unit
+        return Quantity(nanos, self.format, exponent=exponent, is_long=self.is_long)
 
-    def _scaled(self, unit: int) -> int:
-        return ((_away(self.nanos, unit) + _MAX_INT64 + 1) & ((1 << 64) - 1)) - _MAX_INT64 - 1
+    def _scaled(self, exponent: int) -> int:
+        if self.is_long:
+            return self._scaled_long(exponent)
+        amount = _away(self.nanos, _unit(exponent))
+        wrapped = _int64(amount)
+        wraps = self.exponent - exponent in _WRAPPING_SHIFTS
+        return wrapped if wraps or wrapped == amount else 0
+
+    def _scaled_long(self, exponent: int) -> int:
+        digits, shift = self.nanos // _unit(self.exponent), exponent - self.exponent
+        if shift <= 0:
+            return _int64(_int64(digits) * 10**-shift)
+        divisor = int(10**shift)
+        if digits >= _MAX_INT64:
+            return _int64(_away(digits, divisor))
+        digits = _int64(digits)
+        quotient, rest = divmod(abs(digits), divisor)
+        return (-quotient if digits < 0 else quotient) + (rest != 0)
 
 
 ZERO = Quantity(0, text="0")
@@ -118,12 +164,13 @@ def parse_quantity(text: str) -> Quantity:
     if fast:
         unscaled = int(shifted)
         if base == 10:
-            nanos = unscaled * 10 ** (scale + 9)
+            nanos = unscaled * _unit(scale)
             looks_canonical = scale % 3 == 0 and not shifted.endswith("000") and shifted[0] != "0"
         else:
             nanos = (unscaled << exponent) * NANO
             looks_canonical = unscaled & 7 != 0
-        return Quantity(-nanos if negative else nanos, format, text if looks_canonical else "")
+        text = text if looks_canonical else ""
+        return Quantity(-nanos if negative else nanos, format, text, exponent=scale)
     return _exact(number, base, exponent, format)
 
 
@@ -157,8 +204,9 @@ def _suffix(suffix: str) -> tuple[int, int, str]:
         return 2, _BINARY[suffix], BINARY_SI
     if suffix[0] in "eE":
         digits = suffix[2:] if suffix[1:2] in ("+", "-") else suffix[1:]
-        if digits.isdigit() and len(digits) <= 10 and abs(exponent := int(suffix[1:])) <= _MAX_EXPONENT:
-            return 10, exponent, DECIMAL_EXPONENT
+        significant = digits.lstrip("0") or "0"
+        if digits.isdigit() and len(significant) <= 10 and (exponent := int(significant)) <= _MAX_EXPONENT:
+            return 10, -exponent if suffix[1] == "-" else exponent, DECIMAL_EXPONENT
     raise ValueError(SUFFIX_WRONG)
 
 
@@ -176,16 +224,28 @@ def _exact(number: str, base: int, exponent: int, format: str) -> Quantity:
         unscaled <<= exponent
     scale += 9
     nanos = unscaled * 10**scale if scale >= 0 else _away(unscaled, 10**-scale)
+    exponent = -9
     if format == BINARY_SI:
-        nanos = min(nanos, _MAX_INT64 * NANO)
+        if nanos > _MAX_INT64 * NANO:
+            nanos, exponent = _MAX_INT64 * NANO, 0
         if 0 < nanos < NANO:
             format = DECIMAL_SI
-    return Quantity(-nanos if number[0] == "-" else nanos, format)
+    return Quantity(-nanos if number[0] == "-" else nanos, format, exponent=exponent, is_long=True)
 
 
 def _away(amount: int, unit: int) -> int:
     """Division that rounds away from zero."""
     return -(-amount // unit) if amount >= 0 else amount // unit
+
+
+def _unit(exponent: int) -> int:
+    """10^exponent in nanos."""
+    return int(10 ** (exponent + 9))
+
+
+def _int64(amount: int) -> int:
+    """Lowest 64 bits of an integer, with sign."""
+    return ((amount + _MAX_INT64 + 1) & ((1 << 64) - 1)) - _MAX_INT64 - 1
 
 
 def _canonical(nanos: int, format: str) -> str:

@@ -10,15 +10,13 @@ from kubist.admission.amounts import Amounts
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
 from kubist.meta.object import Object
-from kubist.meta.quantity import NANO, ZERO, Quantity
+from kubist.meta.quantity import MAX_MILLI, ZERO, Quantity
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry
 
 ANNOTATION = "kubernetes.io/limit-ranger"
-MAX_MILLI = ((1 << 63) - 1) // 1000
-"""Value above which amounts are compared in whole units, because their milli value would overflow int64."""
 
 
 class LimitRanger(Plugin):
@@ -116,40 +114,43 @@ def _bounds(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
     kind = limit["type"]
     for name, bound in sorted(amounts.read(limit.get("maxLimitRequestRatio")).items()):
         usage = f"{name} max limit to request ratio per {kind} is {bound}"
-        request, ceiling = requests.get(name, ZERO), limits.get(name, ZERO)
+        request, ceiling, _ = _comparable(requests.get(name, ZERO), limits.get(name, ZERO), bound)
         if not request:
             yield f"{usage}, but no request is specified or request is 0"
         elif not ceiling:
             yield f"{usage}, but no limit is specified or limit is 0"
-        elif ceiling.nanos * NANO > bound.nanos * request.nanos:
-            yield f"{usage}, but provided ratio is {ceiling.nanos / request.nanos:f}"
+        else:
+            ratio, most = float(ceiling) / request, bound.value()
+            if (ratio * 1000 > bound.milli_value()) if most <= MAX_MILLI else (ratio > most):
+                yield f"{usage}, but provided ratio is {ratio:f}"
 
 
 def _maximum(limit: Object, word: str, required: Amounts, requests: Amounts) -> Iterator[str]:
     """Violations of `max`: the amounts in `required` must be given and within it, and the requests too if given."""
     for name, bound in sorted(amounts.read(limit.get("max")).items()):
         usage = f"maximum {name} usage per {limit['type']} is {bound}"
+        amount, request, most = _comparable(required.get(name, ZERO), requests.get(name, ZERO), bound)
         if name not in required:
             yield f"{usage}.  No {word} is specified"
-        elif _greater(required[name], bound):
+        elif amount > most:
             yield f"{usage}, but {word} is {required[name]}"
-        elif name in requests and _greater(requests[name], bound):
+        elif name in requests and request > most:
             yield f"{usage}, but request is {requests[name]}"
 
 
 def _minimum(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name, bound in sorted(amounts.read(limit.get("min")).items()):
         usage = f"minimum {name} usage per {limit['type']} is {bound}"
+        request, ceiling, least = _comparable(requests.get(name, ZERO), limits.get(name, ZERO), bound)
         if name not in requests:
             yield f"{usage}.  No request is specified"
-        elif _greater(bound, requests[name]):
+        elif request < least:
             yield f"{usage}, but request is {requests[name]}"
-        elif name in limits and _greater(bound, limits[name]):
+        elif name in limits and ceiling < least:
             yield f"{usage}, but limit is {limits[name]}"
 
 
-def _greater(one: Quantity, other: Quantity) -> bool:
-    """Whether `one` is greater, compared in milli units or in whole units, as in the reference."""
-    if max(one.value(), other.value()) <= MAX_MILLI:
-        return one.milli_value() > other.milli_value()
-    return one.value() > other.value()
+def _comparable(*quantities: Quantity) -> list[int]:
+    """Quantities in milli units, or in whole units if one of them is too large for that."""
+    values = [quantity.value() for quantity in quantities]
+    return values if max(values) > MAX_MILLI else [quantity.milli_value() for quantity in quantities]

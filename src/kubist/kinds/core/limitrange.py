@@ -14,7 +14,7 @@ from kubist.kinds.shared.resourcenames import (
 from kubist.meta import names, objectmeta
 from kubist.meta.fields import duplicate, forbidden, invalid, required
 from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.meta.quantity import MAX_MILLI, Quantity, parse_quantity
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:
@@ -124,10 +124,12 @@ def _validate_amounts(name: str, amounts: dict[str, Quantity], path: str) -> Err
     where = f"{path}.maxLimitRequestRatio[{name}]"
     if ratio is not None and ratio < _ONE:
         errors.append(invalid(where, str(ratio), f"ratio {ratio} is less than 1"))
-    if ratio is not None and low is not None and high is not None and low.nanos:
-        most = high.nanos / low.nanos
-        if ratio.nanos / _ONE.nanos > most:
-            errors.append(invalid(where, str(ratio), f"ratio {ratio} is greater than max/min = {most:f}"))
+    if ratio is not None and low is not None and high is not None:
+        given, least, most = float(ratio.value()), low.value(), high.value()
+        if max(ratio.value(), least, most) < MAX_MILLI:
+            given, least, most = ratio.milli_value() / 1000, low.milli_value(), high.milli_value()
+        if least and given > (limit := float(most) / least):
+            errors.append(invalid(where, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
     default, wanted = amounts.get("default"), amounts.get(request)
     if default is not None and wanted is not None and default != wanted and not is_overcommit_allowed(name):
         detail = f"default value {default} must equal to defaultRequest value {wanted} in {name}"

@@ -191,8 +191,7 @@ def _validate_capacity(capacity: dict[str, str] | None, path: str) -> Errors:
     if list(capacity or ()) != ["storage"]:
         errors.append(not_supported(path, capacity, ["storage"]))
     for name, amount in (capacity or {}).items():
-        if parse_quantity(amount).value() < 0:
-            value = parse_quantity(amount).value()
+        if (value := parse_quantity(amount).round_up(-3).value()) < 0:
             errors.append(invalid(f"{path}[{name}]", value, "must be a valid resource quantity"))
         errors += validate_positive_quantity(amount, f"{path}[{name}]")
     return errors

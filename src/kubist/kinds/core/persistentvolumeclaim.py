@@ -198,7 +198,7 @@ def _validate_resource_key(key: str, path: str) -> Errors:
 
 
 def _negative(amount: str, path: str) -> Errors:
-    value = parse_quantity(amount).value()
+    value = parse_quantity(amount).round_up(-3).value()
     return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.caching import bounded_cache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
-from kubist.meta.quantity import NANO, parse_quantity
+from kubist.meta.quantity import parse_quantity
 
 Errors = list[FieldError]
 
@@ -100,10 +100,9 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
 
 @bounded_cache(entries=4096, key_length=64)
 def is_whole(quantity: str) -> bool:
-    """Whether the quantity has no fraction. As in the reference, a binary quantity whose milli value overflows
-    counts as fractional."""
-    amount = parse_quantity(quantity)
-    return amount.nanos % NANO == 0 and not (quantity[-1] == "i" and amount.milli_value() % 1000)
+    """Whether the quantity has no fraction. As in the reference, one whose milli value overflows may count as
+    fractional."""
+    return parse_quantity(quantity).milli_value() % 1000 == 0
 
 
 def validate_quantity(name: str, quantity: str, path: str) -> Errors:

@@ -59,7 +59,8 @@ def _is_divisible(name: str, amount: Quantity) -> bool:
         return False
     if page.nanos <= 0 or page.milli_value() % 1000:
         return False
-    return amount.value() % page.value() == 0
+    size = page.value()
+    return size != 0 and amount.value() % size == 0
 
 
 def has_indivisible_huge_pages(requirements: Object) -> bool:

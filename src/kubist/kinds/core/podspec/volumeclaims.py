@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubist.kinds.core.podspec.resources import round_up_to_milli
-from kubist.kinds.shared.resourcenames import validate_positive_quantity
+from kubist.kinds.shared.resourcenames import is_whole, validate_positive_quantity
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.meta import names
 from kubist.meta.fields import forbidden, invalid, not_supported, quoted, required
 from kubist.meta.labels import validate_selector
 from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
 from kubist.resources.strategy import Errors
 
 Spec = dict[str, Any]
@@ -106,6 +105,6 @@ def claim_spec_warnings(spec: Spec, path: str) -> Iterable[str]:
     resources = spec.get("resources") or {}
     for field in ("requests", "limits"):
         amount = (resources.get(field) or {}).get("storage")
-        if amount is not None and parse_quantity(amount).milli_value() % 1000:
+        if amount is not None and not is_whole(amount):
             where = f"{path}.resources.{field}[storage]"
             yield f"{where}: fractional byte value {quoted(amount)} is invalid, must be an integer"
