@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,7 +18,8 @@ from kubist.cel.types import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
 from kubist.cel.values import NONE, Optional
 from kubist.meta import names
 from kubist.meta.numerals import decimal
-from kubist.meta.quantity import parse_quantity
+from kubist.meta.quantity import NANO, parse_quantity
+from kubist.meta.quantity import Quantity as Amount
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,33 +52,44 @@ def _hostname(value: Url) -> str:
     return str(host.partition(":")[0])
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Quantity:
-    amount: Fraction
+    amount: Amount
+    is_sum: bool = False
+    """Whether it is the result of `add` or `sub`. The reference cannot compare such a value on the right of ==."""
     cel_type = QUANTITY
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quantity):
+            return False
+        if other.is_sum:
+            raise NoSuchOverload
+        return self.amount == other.amount
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
 
 
 def quantity(text: str) -> Quantity:
     try:
-        return Quantity(Fraction(parse_quantity(text).nanos, 10**9))
-    except ValueError:
-        raise EvaluationError(
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        ) from None
+        return Quantity(parse_quantity(text))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
 
 
-def _quantity(value: Any) -> Fraction:
+def _amount(value: Any) -> Amount:
     if isinstance(value, Quantity):
         return value.amount
     if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value)
+        return Amount(value * NANO)
     raise NoSuchOverload
 
 
 def as_integer(value: Quantity) -> int:
-    if value.amount.denominator != 1 or abs(value.amount) >= 1 << 63:
+    integer = value.amount.as_int64()
+    if integer is None:
         raise EvaluationError("cannot convert value to integer")
-    return int(value.amount)
+    return integer
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -224,7 +235,7 @@ def semver(text: str, normalize: bool = False) -> Semver:
 
 def _versions(a: Any, b: Any) -> int:
     if isinstance(a, Quantity):
-        first, second = _quantity(a), _quantity(b)
+        first, second = _amount(a), _amount(b)
         return (first > second) - (first < second)
     if isinstance(a, Semver) and isinstance(b, Semver):
         return (a.order() > b.order()) - (a.order() < b.order())
@@ -278,15 +289,15 @@ KUBERNETES: dict[str, Callable[..., Any]] = {
     "getQuery": lambda value: parse_qs(value.parts.query, keep_blank_values=True),
     "quantity": text_function("quantity", quantity),
     "isQuantity": _predicate(quantity),
-    "sign": lambda value: (value.amount > 0) - (value.amount < 0),
+    "sign": lambda value: (value.amount.nanos > 0) - (value.amount.nanos < 0),
     "isGreaterThan": lambda a, b: _versions(a, b) > 0,
     "isLessThan": lambda a, b: _versions(a, b) < 0,
     "compareTo": _versions,
-    "asApproximateFloat": lambda value: float(value.amount),
+    "asApproximateFloat": lambda value: value.amount.approximate_float(),
     "asInteger": as_integer,
-    "isInteger": lambda value: value.amount.denominator == 1 and abs(value.amount) < 1 << 63,
-    "add": lambda a, b: Quantity(_quantity(a) + _quantity(b)),
-    "sub": lambda a, b: Quantity(_quantity(a) - _quantity(b)),
+    "isInteger": lambda value: value.amount.as_int64() is not None,
+    "add": lambda a, b: Quantity(_amount(a) + _amount(b), is_sum=True),
+    "sub": lambda a, b: Quantity(_amount(a) - _amount(b), is_sum=True),
     "ip": ip,
     "isIP": _predicate(_address),
     "ip.isCanonical": lambda text: str(_address(text)) == text,

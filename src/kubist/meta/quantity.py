@@ -5,6 +5,7 @@ The text of a client is kept if it looks canonical, so two spellings of one amou
 
 from __future__ import annotations
 
+import math
 import re
 
 from kubist.caching import bounded_cache
@@ -113,6 +114,19 @@ class Quantity:
     def milli_value(self) -> int:
         """Amount in thousandths, rounded away from zero. Overflow as in the reference."""
         return self._scaled(-3)
+
+    def as_int64(self) -> int | None:
+        """Amount in units; None if the reference does not know at once that it is a 64-bit integer."""
+        amount = self.nanos // NANO
+        return amount if not self.is_long and self.exponent >= 0 and amount == _int64(amount) else None
+
+    def approximate_float(self) -> float:
+        """Digits times a power of ten as floats, which need not give the nearest float."""
+        digits = self.nanos // _unit(self.exponent)
+        try:
+            return float(digits) * float(f"1e{self.exponent}")
+        except OverflowError:
+            return math.copysign(math.inf, digits)
 
     def round_up(self, exponent: int) -> Quantity:
         """Amount rounded away from zero to a multiple of 10^exponent."""
