@@ -104,10 +104,14 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
         await ctx.api.admission.validate(ctx, obj, None)
         obj = as_stored(ctx, obj)
         check_no_resource_version(ctx, metadata)
+        if ctx.resource.strategy.conversion is None:
+            stored = obj
+        else:  # A conversion that fails is the error even if the name exists.
+            stored = await (read_back if ctx.dry_run else to_custom_storage_version)(ctx, obj)
         await check_absent(ctx, metadata["name"], generated)
         if ctx.dry_run:
-            return Outcome(None, await read_back(ctx, obj), created=True)
-        entry = await _insert(ctx, obj, generated)
+            return Outcome(None, stored, created=True)
+        entry = await _insert(ctx, stored, generated)
         allocations.keep()
         return Outcome(entry, obj, created=True)
 
@@ -146,10 +150,7 @@ async def check_absent(ctx: ResourceRequest, name: str, generated: bool) -> None
 
 async def _insert(ctx: ResourceRequest, obj: Object, generated: bool) -> Entry:
     try:
-        stored = (
-            obj if ctx.resource.strategy.conversion is None else await to_custom_storage_version(ctx, obj)
-        )
-        return await ctx.api.registry.insert(ctx.resource, ctx.info.namespace, stored)
+        return await ctx.api.registry.insert(ctx.resource, ctx.info.namespace, obj)
     except status.APIError as error:
         if error.reason == "AlreadyExists":
             raise _exists(ctx, None, generated, obj["metadata"]["name"]) from None
