@@ -149,13 +149,19 @@ def apply(
         raise UnclassifiedError(f"failed to decode managed fields: {bad}") from None
     nothing = empty(schema)
     old = nothing if live is None else _without_managed_fields(live)
+    untracked = not managed and live is not None
+    if untracked and (wrong := problems(versions.kind, old, duplicates=True)):
+        raise UnclassifiedError(
+            "failed to create manager for existing fields: "
+            f"failed to convert new object ({_shown(old)}) to smd typed: {wrong}"
+        )
     if wrong := problems(versions.kind, applied):
         raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {wrong}")
     if wrong := _no_longer_fits(schema, old):
         raise UnclassifiedError(f"failed to create typed live object ({_shown(old)}): {wrong}")
     who = managers.applier(manager, subresource)
     try:
-        if not managed and live is not None:
+        if untracked:
             earlier = managers.updater("before-first-apply", api_version, subresource)
             managed = ownership.update(versions, nothing, old, managed, earlier, reset, now)
         obj, managed = _apply(versions, old, applied, managed, who, reset, now, force)
