@@ -305,6 +305,24 @@ def test_default_pull_policy_follows_tag(pods: Any, image: str, policy: str) -> 
     assert pod["spec"]["containers"][0]["imagePullPolicy"] == policy
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("1n", "1m"),
+        ("100u", "1m"),
+        ("15e-4", "2e-3"),
+        ("214.994m", "215m"),
+        ("5073966.326014", "5073966327m"),
+        ("1.000000001k", "1000001m"),
+        ("1000.001", "1000.001"),
+        ("0.0000000001Ki", "1m"),
+    ],
+)
+def test_amounts_are_rounded_up_to_a_thousandth(pods: Any, sent: str, stored: str) -> None:
+    pod = pods.decode({"spec": {"containers": [container(resources={"requests": {"cpu": sent}})]}})
+    assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": stored}
+
+
 WARNINGS: list[tuple[Object, list[str]]] = [
     ({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}, []),
     ({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}, ["env[1]: hides previous"]),

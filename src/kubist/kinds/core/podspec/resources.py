@@ -312,8 +312,9 @@ def round_up_to_milli(resources: ResourceList | None) -> None:
     if not resources:
         return
     for name, text in resources.items():
-        if text[-1] in "nu" or "e-" in text or "E-" in text:
-            resources[name] = str(parse_quantity(text).round_up(-3))
+        amount = parse_quantity(text)
+        if amount.exponent < -3:
+            resources[name] = str(amount.round_up(-3))
 
 
 def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:
