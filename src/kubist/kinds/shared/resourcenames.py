@@ -100,9 +100,9 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
 
 @bounded_cache(entries=4096, key_length=64)
 def is_whole(quantity: str) -> bool:
-    """Whether the quantity has no fraction. As in the reference, one whose milli value overflows may count as
-    fractional."""
-    return parse_quantity(quantity).milli_value() % 1000 == 0
+    """Whether the quantity, which defaults rounded to a thousandth, has no fraction. As in the reference, one whose
+    milli value overflows may count as fractional."""
+    return parse_quantity(quantity).round_up(-3).milli_value() % 1000 == 0
 
 
 def validate_quantity(name: str, quantity: str, path: str) -> Errors:

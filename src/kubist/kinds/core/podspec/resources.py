@@ -60,7 +60,7 @@ def _is_divisible(name: str, amount: Quantity) -> bool:
     if page.nanos <= 0 or page.milli_value() % 1000:
         return False
     size = page.value()
-    return size != 0 and amount.value() % size == 0
+    return size != 0 and amount.round_up(-3).value() % size == 0
 
 
 def has_indivisible_huge_pages(requirements: Object) -> bool:
