@@ -30,6 +30,39 @@ def test_reading(text: str, value: Any) -> None:
     assert yaml.parse(text.encode()) == (value, [])
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "x \u2029 y"}', "x\u2029y"),
+        ('{"a": "x\x85y"}', "x y"),
+        ('{"a": "x\ufeffy"}', "x\ufeffy"),
+        ('{"a": "\\u2028\\u007f\\ufffe"}', "\u2028\x7f\ufffe"),
+        ('{"a": "\\\\ud83d"}', "\\ud83d"),
+        ('{"a":\n"\U0001f600"}', "\U0001f600"),
+    ],
+)
+def test_json_is_read_as_yaml(text: str, value: str) -> None:
+    assert yaml.parse(text.encode()).value == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"a": "\\ud83d\\ude00"}', "yaml: found invalid Unicode character escape code"),
+        ('{"a": "\\\\\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code"),
+        ('{"a": "\x7f"}', "yaml: control characters are not allowed"),
+        ('{"a": "\x80"}', "yaml: control characters are not allowed"),
+        ('{"a": "\uffff"}', "yaml: control characters are not allowed"),
+        ('{"a"\n:"v"}', "yaml: line 1: did not find expected ',' or '}'"),
+    ],
+)
+def test_json_that_is_no_yaml_is_refused(text: str, complaint: str) -> None:
+    """Clients in Python and Java write characters such as emoji as two escapes, which YAML does not have."""
+    with pytest.raises(DecodeError) as error:
+        yaml.parse(text.encode())
+    assert str(error.value) == complaint
+
+
 @pytest.mark.parametrize("text", ["b: 1\na: {d: 1, c: 2}", '{"b": 1, "a": {"d": 1, "c": 2}}'])
 def test_keys_are_sorted(text: str) -> None:
     value = yaml.parse(text.encode()).value

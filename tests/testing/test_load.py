@@ -38,6 +38,12 @@ def test_namespaces_and_crds_come_first(cluster: Cluster, tmp_path: Path) -> Non
     assert cluster.get("widget/w", "team")["spec"] == {"size": 1}
 
 
+def test_manifest_may_have_any_character(cluster: Cluster) -> None:
+    (loaded,) = cluster.load(config_map("a").replace("}\n", ", data: {k: \U0001f600 ü}}\n"))
+    assert loaded["data"] == {"k": "\U0001f600 ü"}
+    assert cluster.get("cm/a")["data"] == {"k": "\U0001f600 ü"}
+
+
 def test_objects_may_be_in_any_order(cluster: Cluster) -> None:
     loaded = cluster.load(f"{WIDGET}\n---\n{NAMESPACE}\n---\n{CRD}")
     assert [obj["kind"] for obj in loaded] == ["Widget", "Namespace", "CustomResourceDefinition"]

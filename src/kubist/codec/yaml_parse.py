@@ -33,7 +33,7 @@ from kubist.meta.numerals import canonical, odd_number
 
 def parse(body: bytes) -> Document:
     """See `yaml.parse`."""
-    if body.lstrip()[:1] == b"{" and b"\\/" not in body:
+    if body.lstrip()[:1] == b"{" and _reads_as_json(body):
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -43,6 +43,23 @@ def parse(body: bytes) -> Document:
             value = orjson.loads(text)
             return Document(canonical(value) if odd_number(text) else value, [])
     return _Builder().build(body)
+
+
+def _reads_as_json(body: bytes) -> bool:
+    """Whether a JSON text has the same value in YAML 1.1, which has other escapes, characters and line breaks."""
+    return not (
+        b"\x7f" in body
+        or b"\\/" in body
+        or (b"\\u" in body and _surrogate(body))
+        or (b"\n" in body and _late_colon(body))
+        or not (body.isascii() or _special(body) is None)
+    )
+
+
+_surrogate = re.compile(rb"\\u[dD][89a-fA-F]").search
+_late_colon = re.compile(rb"\n\s*:").search
+_special = re.compile(rb"\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]").search
+"""Control characters, line breaks and noncharacters in UTF-8."""
 
 
 class _Collection:

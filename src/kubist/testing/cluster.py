@@ -145,8 +145,11 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         administrator sends it."""
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type}
         headers["User-Agent"] = TEST_AGENT
-        text = json.dumps(body) if body is not None else None
-        code, raw, fault = self._connections.send(method, self._prefix + path, text, headers)
+        # Not in ASCII, because YAML, which applied objects are read as, has no escapes for characters such as emoji.
+        sent = (
+            json.dumps(body, ensure_ascii=False).encode(errors="surrogatepass") if body is not None else None
+        )
+        code, raw, fault = self._connections.send(method, self._prefix + path, sent, headers)
         if code < 400 and method == "GET" and path.startswith(LINES):
             return [json.loads(line) for line in raw.splitlines()]
         answer = json.loads(raw) if raw[:1] in (b"{", b"[") else raw.decode()

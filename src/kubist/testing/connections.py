@@ -27,7 +27,7 @@ class Connections:
         self._is_closed = False
 
     def send(
-        self, method: str, path: str, body: str | None, headers: dict[str, str]
+        self, method: str, path: str, body: bytes | str | None, headers: dict[str, str]
     ) -> tuple[int, bytes, str]:
         """Status and body of the response, and the id of the fault rule that made it. The request is sent once."""
         connection = self._take()
