@@ -15,7 +15,7 @@ from kubist.jsontext.json import MAX_DEPTH
 from kubist.kinds.core import configmap
 from kubist.meta import objectmeta
 from kubist.objectstore.registry import VALUE_LIMIT
-from kubist.simulation.kubeletapi import filestore
+from kubist.simulation.shell import filestore
 from kubist.simulation.stages import limits as stages
 from kubist.storage import cache
 from kubist.verbs import watch

@@ -7,12 +7,11 @@ import math
 from typing import Any
 
 from kubist.meta.times import format_time
-from kubist.simulation.commands import run_of
+from kubist.simulation.commands import Run, run_of
 from kubist.simulation.containermachine import Memory, Surroundings
 from kubist.simulation.containers import PodEvent
 from kubist.simulation.podmachine import advance
 from kubist.simulation.podneeds import missing_for
-from kubist.simulation.shell import Run
 
 START = 1_800_000_000.25
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.commands import file_scopes, run_of, termination_message
-from kubist.simulation.shell import Run
+from kubist.simulation.commands import Run, file_scopes, run_of, termination_message
 
 
 def run(
@@ -78,6 +77,21 @@ def pod() -> dict[str, Any]:
         (["sh", "-c", "CODE=4; exit $CODE"], 0, 4),
         (["sh", "-c", "exit $(expr 7 % 4)"], 0, 3),
         (["sh", "-c", "exit ${FROM_ENV}"], 0, 9),
+        (["sh", "-c", "exit $(FROM_ENV)"], 0, 9),
+        (["sh", "-c", "command -v sh > /dev/null && [ -x /bin/sh ] && exec bash -c 'exit 3'"], 0, 3),
+        (["sh", "-c", "echo 5 > /code; exit $(cat /code | cat)"], 0, 5),
+        (["sh", "-c", "sh -c 'exit 6'; exit $?"], 0, 6),
+        (["sh", "-c", "i=0; while sleep 1; do i=$i; [ $i = 3 ] && break; done; exit 7"], math.inf, 0),
+        (["sh", "-c", "for i in 1 2 3; do sleep 1; [ $i = 2 ] && break; done; exit $i"], 2, 2),
+        (["sh", "-c", "LIST='1 2 3'; for i in $LIST; do sleep $i; done"], 6, 0),
+        (["sh", "-c", "while true; do sleep 1; echo x >> /f; done"], math.inf, 0),
+        (
+            ["sh", "-c", ': > /f; until [ "$(cat /f)" = aaa ]; do sleep 1; echo -n a >> /f; done; exit 8'],
+            3,
+            8,
+        ),
+        (["sh", "-c", "echo x > /dev/stderr 2>&1; [ $(id -u) = 0 ] && exit 9"], 0, 9),
+        (["timeout", "9", "timeout", "20", "sh", "-c", "timeout 2 sleep 5; sleep 30"], 9, 124),
     ],
 )
 def test_command_behaves_as_written(argv: list[str], seconds: float, code: int) -> None:
@@ -116,6 +130,17 @@ def test_command_behaves_as_written(argv: list[str], seconds: float, code: int) 
         ["sh", "-c", "exit 1 &&"],
         ["sh", "-c", "exit " + "9" * 100],
         ["sh", "-c", "exit $((1 / 0))"],
+        ["sh", "-c", "cat; exit 1"],
+        ["sh", "-c", "cat /etc/os-release && exit 1"],
+        ["sh", "-c", "ls /app || exit 1"],
+        ["sh", "-c", "cd /app || exit 1"],
+        ["sh", "-c", "[ -d /app ] || exit 1"],
+        ["sh", "-c", "command -v nginx || exit 1"],
+        ["sh", "-c", "printenv UNSET || exit 1"],
+        ["sh", "-c", "mv /a /b || exit 1"],
+        ["sh", "-c", "exit 1 < /a"],
+        ["tar", "cf", "-", "/etc"],
+        ["cd", "/"],
     ],
 )
 def test_end_of_other_commands_is_not_known(argv: list[str]) -> None:
@@ -156,6 +181,17 @@ def test_files_decide_about_the_next_run() -> None:
     second = run("/bin/sh", "-c", SCRIPT, env={"INDEX": "2"}, files=first.files)
     assert second is not None
     assert second.code == 0
+
+
+def test_directories_are_kept_for_the_next_run() -> None:
+    script = "[ -e /data/d ] && [ -d /data/d ] && [ -s /data/f ] && exit 3; mkdir /data/d; echo x > /data/f"
+    first = run("sh", "-c", script)
+    assert first is not None
+    assert (first.code, first.files) == (0, {"/data/d/", "/data/f"})
+    second = run("sh", "-c", script, files=first.files)
+    assert second is not None
+    assert second.code == 3
+    assert run("cat", "/data/f", files=first.files) is None, "only the path is known"
 
 
 def test_environment_has_fields_of_the_pod() -> None:

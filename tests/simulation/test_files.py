@@ -21,8 +21,8 @@ def container(**mounts: str) -> dict[str, Any]:
 
 def test_longest_mount_has_the_file() -> None:
     files, mounted = Files(), container(v="/data", w="/data/host")
-    files.keep(pod(), mounted, {"/data/a", "/data/host/b", "/other", "/database/c"})
-    assert files.seen_by(pod(), mounted) == {"/data/a", "/data/host/b"}
+    files.keep(pod(), mounted, {"/data/a", "/data/d/", "/data/host/b", "/other", "/database/c"})
+    assert files.seen_by(pod(), mounted) == {"/data/a", "/data/d/", "/data/host/b"}
     assert files.seen_by(pod("other"), mounted) == {"/data/host/b"}
     files.forget("u")
     assert files.seen_by(pod(), mounted) == {"/data/host/b"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubist.simulation.outcomes import CLAUSES
-from kubist.simulation.shell_commands import COMMANDS
+from kubist.simulation.shell.commands import COMMANDS
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

@@ -13,9 +13,9 @@ from kubist.meta.object import Object
 from kubist.meta.selectors import LabelSelector, parse_label_selector
 from kubist.objectclient import ObjectClient
 from kubist.simulation import scripting
+from kubist.simulation.commands import Run
 from kubist.simulation.nodes import NOT_READY, SIMULATED, UNREACHABLE, set_state
 from kubist.simulation.outcomes import ENDINGS, Exit, Outcome, parse_outcome
-from kubist.simulation.shell import Run
 
 KIND = "PodOperation"
 NODE_STATES = {"ready": (), "not-ready": (NOT_READY,), "unreachable": (UNREACHABLE,)}

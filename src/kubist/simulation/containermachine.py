@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
-from kubist.simulation.commands import termination_message
+from kubist.simulation.commands import Run, termination_message
 from kubist.simulation.containers import (
     CALM_SECONDS,
     PodEvent,
@@ -31,7 +31,6 @@ from kubist.simulation.outcomes import ANNOTATION, Outcome, outcome_of, own_outc
 from kubist.simulation.podneeds import Missing
 from kubist.simulation.podresize import infeasible, is_resized, needs_restart, resized_status
 from kubist.simulation.podstatus import RESTARTING_ALL, matching_rule, restarts
-from kubist.simulation.shell import Run
 
 RESTART_ALL_SECONDS = 1.0
 """Time until all containers start again because of a restart rule. It has no back-off."""

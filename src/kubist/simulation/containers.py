@@ -132,7 +132,7 @@ def started_status(pod: Object, container: Object, held: Object | None, stamp: s
     status["resources"] = resources
     if mounts := container.get("volumeMounts"):
         status["volumeMounts"] = [_mount_status(mount) for mount in mounts]
-    if user := _user(pod["spec"], container):
+    if user := user_of(pod["spec"], container):
         status["user"] = {"linux": user}
     return status
 
@@ -153,7 +153,7 @@ def root_problem(pod: Object, container: Object) -> str:
     return f"container's runAsUser breaks non-root policy {shown}"
 
 
-def _user(spec: Object, container: Object) -> Object | None:
+def user_of(spec: Object, container: Object) -> Object | None:
     """User of the processes. The image's own user is not known: root is reported, or none if root is not allowed."""
     of_pod = spec.get("securityContext") or {}
     of_container = container.get("securityContext") or {}

@@ -19,7 +19,7 @@ from kubist.objectclient import ObjectClient
 from kubist.simulation import outcomes, podneeds
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.addresses import Addresses, host_addresses
-from kubist.simulation.commands import run_of
+from kubist.simulation.commands import Run, run_of
 from kubist.simulation.containermachine import Memory, Surroundings
 from kubist.simulation.containers import PodEvent
 from kubist.simulation.files import Files
@@ -27,7 +27,6 @@ from kubist.simulation.nodes import SIMULATED
 from kubist.simulation.podadmission import needs_admission, rejection_of
 from kubist.simulation.podmachine import advance
 from kubist.simulation.podstatus import TERMINAL
-from kubist.simulation.shell import Run
 from kubist.storage.cache import Change, Entry
 
 Key = tuple[str, str]

@@ -16,6 +16,7 @@ from kubist.kinds.shared.podconditions import observe_generation
 from kubist.meta.object import Object
 from kubist.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus
+from kubist.simulation.commands import Run
 from kubist.simulation.containermachine import RESTART_ALL_SECONDS, ContainerMachine, Memory, Surroundings
 from kubist.simulation.containers import (
     KILLED,
@@ -28,7 +29,6 @@ from kubist.simulation.containers import (
 )
 from kubist.simulation.outcomes import pod_outcome
 from kubist.simulation.podstatus import RESTARTING_ALL, TERMINAL, is_sidecar, matching_rule, restarts
-from kubist.simulation.shell import Run
 
 EVICTED = "The node was low on resource: memory. "
 DEADLINE = "Pod was active on the node longer than the specified deadline"

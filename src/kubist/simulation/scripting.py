@@ -14,9 +14,9 @@ from kubist.meta.object import Object
 from kubist.objectclient import Actor, ObjectClient
 from kubist.resources.context import User
 from kubist.simulation.actors import KUBELET
+from kubist.simulation.commands import Run
 from kubist.simulation.outcomes import ANNOTATION, DEFAULT, Outcome, parse_outcome
 from kubist.simulation.podmachine import end_containers
-from kubist.simulation.shell import Run
 
 SCRIPT = Actor(
     User("system:kubist-test-bench", groups=("system:masters", "system:authenticated")),

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubist.simulation.kubeletapi.commands import COMMANDS
 from kubist.testing import Cluster
 from tests import programs
 from tests.simulation.streams.conftest import Kubectl
@@ -61,9 +60,3 @@ def test_python_example_passes(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=280
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_list_of_commands_is_complete() -> None:
-    section = SECTIONS["Exec, attach, cp, port-forward"]
-    listed = set(re.findall(r"`([a-z]+|\[ \])(?: N)?`", section)) | {"[" if "`[ ]`" in section else ""}
-    assert set(COMMANDS) - {":"} <= listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import tarfile
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 
 from kubist.http.messages import Request
 from kubist.meta.object import Object
-from kubist.simulation.kubeletapi import process as process_module
-from kubist.simulation.kubeletapi.environment import ENVIRONMENT_LIMIT, FILES_LIMIT, environment, known_files
+from kubist.simulation.kubeletapi.containers import spec_of
 from kubist.simulation.kubeletapi.logs import Log, LogOptions
-from kubist.simulation.kubeletapi.process import Process
-from kubist.simulation.kubeletapi.shell import WORD_LIMIT, parse
 from kubist.simulation.kubeletapi.targets import TargetError, target_of
 from kubist.simulation.kubeletapi.terminal import Terminal
+from kubist.simulation.shell import container
+from kubist.simulation.shell.budget import EXEC
+from kubist.simulation.shell.environment import ENVIRONMENT_LIMIT, FILES_LIMIT, environment, known_files
+from kubist.simulation.shell.syntax import Simple, parse
 from tests.simulation.streams.test_shell import POD, Box, Captured
 
 
@@ -36,17 +38,32 @@ def box() -> Box:
         ('V=\'sh -c "$V"; sh -c "$V"; true\'; sh -c "$V"', "a shell that deep"),
         ("true;" * 11_000, "a script that long"),
         ("echo 1 > /a;" + "ls / / / / / / / /;" * 3_000, "a script that takes so long"),
+        ("while :; do :; done", "a script that long"),
+        ("while :; do echo : | sh; done", "a script that long"),
+        ("for i in 1 2 3 4 5; do V=aaaaaaaaaa;" + "V=$V$(echo $V);" * 60 + "done", "a word that long"),
+        (
+            "V=aaaaaaaaaa;" + "V=$V$V;" * 13 + "for i in" + " i" * 20 + "; do echo $V; done | cat",
+            "an output that long",
+        ),
+        ("(" * 30 + "true" + ")" * 30, "a script that deep"),
+        ("echo $(" * 30 + ")" * 30, "a script that deep"),
+        ('V=\'(((((sh -c "$V")))))\'; sh -c "$V"', "a shell that deep"),
+        ("env " * 100 + "true", "a shell that deep"),
+        (
+            "V=aaaaaaaaaa;" + "V=$V$V;" * 13 + "echo $V > /b; while :; do cat /b > /dev/null; done",
+            "takes so long",
+        ),
     ],
 )
 def test_costly_script_is_refused(box: Box, script: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_module, "WORK_LIMIT", 100_000)
+    monkeypatch.setattr(container, "EXEC", dataclasses.replace(EXEC, work=100_000))
     code, out, err = box.sh(script)
     assert (code, out.replace("a\n", "").replace("etc\n", "")) == (126, "")
     assert why in err
 
 
 def test_appending_to_a_full_file_does_not_copy_it(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubist.simulation.kubeletapi.filestore.CONTAINER_LIMIT", 10_000)
+    monkeypatch.setattr("kubist.simulation.shell.filestore.CONTAINER_LIMIT", 10_000)
     code, _, err = box.sh("echo -n " + "x" * 4_000 + " > /a; cat /a >> /b; cat /a >> /b; cat /b")
     assert err == "cat: No space left on device\n"
     assert code == 0
@@ -65,8 +82,7 @@ def test_other_tasks_run_between_the_commands_of_a_script(box: Box) -> None:
                 await asyncio.sleep(0)
 
         other = asyncio.create_task(tick())
-        process = Process(POD, {}, {}, box.store.of(POD, "main"), Captured(), lambda: 0.0, instant=True)
-        await process.run(["sh", "-c", script])
+        await box.shell(Captured()).run(["sh", "-c", script])
         other.cancel()
 
     asyncio.run(run("true;" * 200))
@@ -87,8 +103,10 @@ def test_sleep_needs_a_number(box: Box, text: str) -> None:
 
 
 def test_long_word_is_parsed_in_linear_time() -> None:
-    (step,) = parse("echo " + "x" * 60_000)
-    assert [len(word.parts) for word in step.words] == [1, 1]
+    (line,) = parse("echo " + "x" * 60_000)
+    (command,) = line.commands
+    assert isinstance(command.what, Simple)
+    assert [len(word) for word in command.what.words] == [1, 1]
 
 
 def test_terminal_handles_a_large_message() -> None:
@@ -133,7 +151,7 @@ def test_long_names_are_extracted(box: Box) -> None:
 def test_archive_has_a_limited_number_of_files(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.run("touch", *(f"/d/{number}" for number in range(20)))
     assert box.run("tar", "cf", "-", "/d")[0] == 0
-    monkeypatch.setattr("kubist.simulation.kubeletapi.tarcommand._MEMBER_LIMIT", 10)
+    monkeypatch.setattr("kubist.simulation.shell.tarcommand._MEMBER_LIMIT", 10)
     assert box.run("tar", "cf", "-", "/d") == (1, "", "tar: No space left on device\n")
 
 
@@ -158,24 +176,29 @@ def pod(volumes: int = 0, **container: Any) -> Object:
     return {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": spec}
 
 
+def variables(of: Object, objects: Stored) -> dict[str, str]:
+    return environment(of, spec_of(of, "main"), objects)
+
+
 def test_variables_that_double_are_left_out() -> None:
     env = [{"name": "V0", "value": "a" * 1000}]
     env += [{"name": f"V{n}", "value": f"$(V{n - 1})$(V{n - 1})"} for n in range(1, 100)]
     env += [{"name": f"W{n}", "value": "$(V6)"} for n in range(1000)]
-    found = environment(pod(env=env), "main", Stored())
-    assert max(map(len, found.values())) <= WORD_LIMIT
+    found = variables(pod(env=env), Stored())
+    assert max(map(len, found.values())) <= EXEC.word
     assert sum(map(len, found.values())) <= ENVIRONMENT_LIMIT
 
 
 def test_repeated_references_are_read_once_and_limited() -> None:
     objects = Stored(large={"data": {"k": "x" * 500_000, "s": "y"}})
     sources = [{"prefix": f"P{n}_", "configMapRef": {"name": "large"}} for n in range(1000)]
-    found = environment(pod(envFrom=sources), "main", objects)
+    found = variables(pod(envFrom=sources), objects)
     assert sum(map(len, found.values())) <= ENVIRONMENT_LIMIT
     small = {"valueFrom": {"configMapKeyRef": {"name": "large", "key": "s"}}}
-    found = environment(pod(env=[{"name": f"V{n}", **small} for n in range(1000)]), "main", objects)
+    found = variables(pod(env=[{"name": f"V{n}", **small} for n in range(1000)]), objects)
     assert found["V999"] == "y"
-    files = known_files(pod(volumes=1000), "main", objects)
+    mounting = pod(volumes=1000)
+    files = known_files(mounting, spec_of(mounting, "main"), objects)
     assert sum(map(len, files.values())) <= FILES_LIMIT
     assert objects.reads <= 6
 

@@ -13,7 +13,8 @@ from kubist.request import query_values
 from kubist.resources.context import Context
 from kubist.simulation import scripting
 from kubist.simulation.actors import KUBELET
-from kubist.simulation.commands import run_of
+from kubist.simulation.commands import Run, random_number
+from kubist.simulation.containers import user_of
 from kubist.simulation.kubeletapi import logs, portforward, proxy, remotecommand
 from kubist.simulation.kubeletapi.containers import (
     annotation,
@@ -23,13 +24,10 @@ from kubist.simulation.kubeletapi.containers import (
     spec_of,
     status_of,
 )
-from kubist.simulation.kubeletapi.environment import environment, expanded, known_files
-from kubist.simulation.kubeletapi.filestore import FileStore
 from kubist.simulation.kubeletapi.handlers import (
     Exec,
     ExecHandler,
     Handlers,
-    Io,
     LogHandler,
     LogRequest,
     Threads,
@@ -38,10 +36,14 @@ from kubist.simulation.kubeletapi.handlers import (
 )
 from kubist.simulation.kubeletapi.logs import LogOptions
 from kubist.simulation.kubeletapi.podwatch import PodWatch
-from kubist.simulation.kubeletapi.process import ARGUMENTS_LIMIT, CANNOT_RUN, Process, can_start
 from kubist.simulation.kubeletapi.remotecommand import Wanted, exit_status
 from kubist.simulation.kubeletapi.terminal import Terminal
-from kubist.simulation.shell import Run
+from kubist.simulation.shell.budget import EXEC, FORESEEN, Budget
+from kubist.simulation.shell.container import Clock, Container, Io, Sink
+from kubist.simulation.shell.environment import command_of, environment, known_files
+from kubist.simulation.shell.errors import Endless, NoSpace, Unsupported
+from kubist.simulation.shell.filestore import Files, FileStore
+from kubist.simulation.shell.shell import Shell, is_program, separately
 from kubist.verbs.services import Services
 
 PROMPT = "# "
@@ -49,8 +51,6 @@ PROBE_SECONDS = 2.0
 """Time that a probe takes besides its period."""
 _PROXIED = len(("namespaces", "NAMESPACE", "pods", "NAME", "proxy"))
 """Parts of a path before those that a proxy passes on."""
-WORDS_LIMIT = 1000
-"""Words of a container's command and arguments that can be simulated."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of output that a container's command may leave in its log."""
 
@@ -105,37 +105,23 @@ class KubeletAPI:
     async def _output(self, pod: Object, container: str, *, previous: bool) -> bytes | None:
         """Output of the container's own command; None if it cannot be simulated."""
         command = self._command(pod, container)
-        if not command:
+        if not command or not is_program(command[0]):
             return None
-        sink = _Sink()
-        process = self._process(pod, container, sink, instant=True)
+        sink = Sink(OUTPUT_LIMIT)
         # Files that the command writes are not those of exec, because each reader of the log runs it.
-        process.files = FileStore(lambda _: True).of(pod, container)
-        code = await process.run(command)
-        if code != CANNOT_RUN and not sink.is_full:
-            return bytes(sink.output)
-        status = status_of(pod, container) or {}
-        attempt = max(status.get("restartCount", 0) - previous, 0)
-        run = run_of(pod, spec_of(pod, container), attempt, set())
-        return run.output.encode() if run is not None else None
+        files = FileStore(lambda _: True).of(pod, container)
+        shell = self._shell(pod, container, sink, files, waits=False, attempts_ago=int(previous))
+        try:
+            await separately(shell.call(command))
+        except Endless:
+            pass
+        except (Unsupported, NoSpace):
+            return None
+        return bytes(sink.output)
 
     def _command(self, pod: Object, container: str) -> list[str]:
-        """Command of a container with its arguments; empty if it has none, or if they are too long."""
         spec = spec_of(pod, container)
-        env = environment(pod, container, self._objects)
-        words = (*(spec.get("command") or ()), *(spec.get("args") or ()))
-        if len(words) > WORDS_LIMIT:
-            return []
-        found, size = [], 0
-        for word in words:
-            try:
-                found.append(expanded(word, env))
-            except ValueError:  # too long
-                return []
-            size += len(found[-1])
-            if size > ARGUMENTS_LIMIT:
-                return []
-        return found
+        return command_of(spec, environment(pod, spec, self._objects))
 
     # Commands
 
@@ -148,13 +134,13 @@ class KubeletAPI:
             if handler is not None:
                 return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
             terminal = Terminal(io) if wanted.tty else io
-            process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+            shell = self._shell(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
             probe = spec_of(pod, container).get("readinessProbe") or {}
-            process.probed = (probe.get("httpGet") or {}).get("path", "")
-            code = await process.run(command)
-            if process.answers_probe is False:
+            shell.container.probed = (probe.get("httpGet") or {}).get("path", "")
+            code = await shell.run(command)
+            if shell.container.answers_probe is False:
                 await scripting.set_ready(self._client, pod, container, False)
-            elif process.answers_probe:
+            elif shell.container.answers_probe:
                 seconds = probe.get("periodSeconds", 10) + PROBE_SECONDS
                 self._api.clock.call_after(seconds, self._pass_probe, pod, container)
             return exit_status(code)
@@ -190,9 +176,9 @@ class KubeletAPI:
             )
             if not wanted.stdin:
                 return exit_status(0)
-            process = self._process(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+            shell = self._shell(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
             command = self._command(pod, container) if interactive else []
-            code = await process.run(command if command and can_start(command[0]) else ["sh"])
+            code = await shell.run(command if command and is_program(command[0]) else ["sh"])
             if interactive:
                 # The client was talking to the container's own process, so the container ends with it.
                 ends.set()
@@ -207,19 +193,31 @@ class KubeletAPI:
         call = Exec(pod, container, command, io, asyncio.get_running_loop(), tty=tty)
         return exit_status(await self._threads.run(run_exec, handler, call))
 
-    def _process(
-        self, pod: Object, container: str, io: Io, *, instant: bool = False, prompt: str = ""
-    ) -> Process:
-        return Process(
-            pod,
-            environment(pod, container, self._objects),
-            known_files(pod, container, self._objects),
-            self._files.of(pod, container),
+    def _shell(
+        self,
+        pod: Object,
+        container: str,
+        io: Io,
+        files: Files | None = None,
+        *,
+        waits: bool = True,
+        attempts_ago: int = 0,
+        prompt: str = "",
+    ) -> Shell:
+        spec, status = spec_of(pod, container), status_of(pod, container) or {}
+        attempt = max(status.get("restartCount", 0) - attempts_ago, 0)
+        inside = Container(
+            shown(pod),
+            files or self._files.of(pod, container),
+            known_files(pod, spec, self._objects),
             io,
-            lambda: self._api.clock.now(),
-            instant=instant,
-            prompt=prompt,
+            Clock(self._api.clock.now, waits=waits),
+            user_of(pod["spec"], spec),
+            random_number(pod, container, attempt),
+            prompt,
+            budget=Budget(EXEC if waits else FORESEEN),
         )
+        return Shell(inside, environment(pod, spec, self._objects))
 
     def _upgrade(
         self,
@@ -274,20 +272,3 @@ class KubeletAPI:
         if ctx.request.path.endswith("/") and not path.endswith("/"):
             path += "/"
         return await proxy.answer(ctx.request, pod, port, path, ctx.config.request_timeout)
-
-
-class _Sink:
-    """Collects output, up to a limit."""
-
-    def __init__(self) -> None:
-        self.output = bytearray()
-        self.is_full = False
-
-    async def read(self) -> bytes:
-        return b""
-
-    async def write(self, data: bytes, *, error: bool = False) -> None:
-        if len(self.output) + len(data) > OUTPUT_LIMIT:
-            self.is_full = True
-        else:
-            self.output += data

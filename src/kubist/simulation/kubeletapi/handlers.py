@@ -13,10 +13,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kubist.meta.object import Object
 from kubist.meta.selectors import LabelSelector, parse_label_selector
+from kubist.simulation.shell.container import Io
 
 Result = TypeVar("Result")
 Output = str | bytes
@@ -25,18 +26,6 @@ ExecResult = None | int | Output | tuple[Output, int] | Iterator[Output]
 
 THREADS = 64
 """Handlers that run at a time. Further calls wait."""
-
-
-class Io(Protocol):
-    """Streams of a command, in the event loop of the server."""
-
-    async def read(self) -> bytes:
-        """Next bytes of stdin; empty at its end."""
-        ...
-
-    async def write(self, data: bytes, *, error: bool = False) -> None:
-        """Writes to stdout or stderr. BrokenPipeError if the client is gone."""
-        ...
 
 
 class Stdin:

@@ -14,7 +14,7 @@ from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error
 from kubist.request import truthy
 from kubist.simulation.kubeletapi import channels
-from kubist.simulation.kubeletapi.handlers import Io
+from kubist.simulation.shell.container import Io
 from kubist.verbs.websockets import is_websocket, offered_protocols
 
 CREATION_SECONDS = 30.0

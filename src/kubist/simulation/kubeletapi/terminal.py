@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from kubist.simulation.kubeletapi.handlers import Io
+from kubist.simulation.shell.container import Io
 
 _INTERRUPT, _END, _BACKSPACES, _KILL = 0x03, 0x04, (0x08, 0x7F), 0x15
 _LINE_LIMIT = 4096

@@ -9,11 +9,11 @@ import tarfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.simulation.kubeletapi.filestore import ALWAYS, CONTAINER_LIMIT, File, NoSpace, absolute
-from kubist.simulation.kubeletapi.shell import Unsupported
+from kubist.simulation.shell.errors import NoSpace, Unsupported
+from kubist.simulation.shell.filestore import ALWAYS, CONTAINER_LIMIT, File, absolute
 
 if TYPE_CHECKING:
-    from kubist.simulation.kubeletapi.process import Process
+    from kubist.simulation.shell.shell import Shell
 
 _IGNORED = ("--no-same-permissions", "--no-same-owner", "--overwrite", "--warning=no-timestamp")
 _ARCHIVE_LIMIT = 2 * CONTAINER_LIMIT
@@ -36,21 +36,22 @@ class _Member(tarfile.TarInfo):
         return super()._proc_pax(archive)  # type: ignore[misc,no-any-return]
 
 
-async def tar(process: Process, args: list[str]) -> int:
+async def tar(shell: Shell, words: list[str]) -> int:
     """Extracts an archive from stdin, or writes one to stdout."""
-    flags, directory, paths = _options(args, process.directory)
+    shell.container.doubt("tar")
+    flags, directory, paths = _options(words, shell.directory)
     if "f" not in flags or not set(flags) <= set("xcfmpvh"):
-        raise Unsupported(f"tar {' '.join(args)}"[:200])
+        raise Unsupported(f"tar {' '.join(words)}")
     if "x" in flags:
-        return await _extract(process, directory)
+        return await _extract(shell, directory)
     if "c" in flags:
-        return await _create(process, directory, paths)
-    raise Unsupported(f"tar {' '.join(args)}"[:200])
+        return await _create(shell, directory, paths)
+    raise Unsupported(f"tar {' '.join(words)}")
 
 
-def _options(args: list[str], directory: str) -> tuple[str, str, list[str]]:
+def _options(words: list[str], directory: str) -> tuple[str, str, list[str]]:
     """One-letter flags, directory of `-C`, and paths."""
-    flags, paths, rest = "", [], list(args)
+    flags, paths, rest = "", [], list(words)
     while rest:
         arg = rest.pop(0)
         if arg in _IGNORED:
@@ -75,25 +76,25 @@ def _options(args: list[str], directory: str) -> tuple[str, str, list[str]]:
     return flags, directory, paths
 
 
-async def _extract(process: Process, directory: str) -> int:
+async def _extract(shell: Shell, directory: str) -> int:
     archive, place = bytearray(), 0
     # Clients that cannot close stdin, such as those of WebSocket protocols before version 5, wait for tar to end.
     try:
-        while (place := _end_of_members(archive, place)) >= 0 and (piece := await process.io.read()):
+        while (place := _end_of_members(archive, place)) >= 0 and (piece := await shell.streams.stdin()):
             archive += piece
             if len(archive) > _ARCHIVE_LIMIT:
                 raise NoSpace
         # The archive is read in a thread, because a large one takes a while.
         found = await asyncio.to_thread(_members, bytes(archive))
     except (tarfile.TarError, EOFError, OSError, ValueError):
-        await process.complain("tar: invalid tar archive")
+        await shell.complain("tar: invalid tar archive")
         return 1
     for path, file in found:
         where = absolute(path, directory)
         if file is None:
-            process.files.make_directory(where)
+            shell.container.files.make_directory(where)
         else:
-            process.files.put(where, file)
+            shell.container.files.put(where, file)
     return 0
 
 
@@ -133,16 +134,18 @@ def _members(archive: bytes) -> list[tuple[str, File | None]]:
     return found
 
 
-async def _create(process: Process, directory: str, paths: list[str]) -> int:
-    members, missing = await asyncio.to_thread(_chosen, process.all_files(), directory, paths, process.spend)
+async def _create(shell: Shell, directory: str, paths: list[str]) -> int:
+    members, missing = await asyncio.to_thread(
+        _chosen, shell.container.all_files(), directory, paths, shell.budget.spend
+    )
     for path in missing:
-        await process.complain(f"tar: {path}: No such file or directory")
+        await shell.complain(f"tar: {path}: No such file or directory")
     if len(members) > _MEMBER_LIMIT or sum(len(file.content) for _, file in members if file) > _ARCHIVE_LIMIT:
         raise NoSpace
     # The archive is made in a thread, because one with many files takes a while.
-    archive = await asyncio.to_thread(_archive, members, int(process.now()))
+    archive = await asyncio.to_thread(_archive, members, int(shell.container.clock.now()))
     for start in range(0, len(archive), _PIECE):
-        await process.write(archive[start : start + _PIECE])
+        await shell.write(archive[start : start + _PIECE])
     return 1 if missing else 0
 
 

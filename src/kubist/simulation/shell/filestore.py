@@ -1,4 +1,4 @@
-"""Files that clients copied into simulated containers, in memory and bounded."""
+"""Files that commands wrote in simulated containers, in memory and bounded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kubist.meta.object import Object
+from kubist.simulation.shell.errors import NoSpace
 
 CONTAINER_LIMIT = 16 * 1024 * 1024
 """Bytes of files that a container may hold."""
@@ -18,13 +19,13 @@ FILE_OVERHEAD = 256
 """Bytes that each file counts besides its content."""
 
 
-class NoSpace(Exception):
-    """The limit of a container or of the server is reached."""
-
-
 class File(NamedTuple):
     content: bytes
     mode: int = 0o644
+
+
+UNKNOWN = File(b"", -1)
+"""File whose content is not known."""
 
 
 class Files:

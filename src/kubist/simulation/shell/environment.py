@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from kubist.meta.object import Object
-from kubist.simulation.kubeletapi.containers import spec_of
-from kubist.simulation.kubeletapi.shell import WORD_LIMIT
+from kubist.simulation.shell.budget import EXEC
 
 ENVIRONMENT_LIMIT = 2 * 1024 * 1024
 """Characters of all environment variables. Further ones are left out."""
 FILES_LIMIT = 16 * 1024 * 1024
 """Bytes of all files of volumes. Further ones are left out."""
+TERMINATION_LOG = "/dev/termination-log"
+WORDS_LIMIT = 1000
+"""Words of a container's command and arguments that can be simulated."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _reference = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 
@@ -31,10 +33,10 @@ def hostname(pod: Object) -> str:
     return str(spec.get("hostname") or pod["metadata"]["name"])[:63]
 
 
-def environment(pod: Object, name: str, objects: Reading) -> dict[str, str]:
+def environment(pod: Object, container: Object, objects: Reading | None) -> dict[str, str]:
     """Environment variables of a container, with values of ConfigMaps, Secrets and fields. Values that cannot be
     known are left out."""
-    container, namespace = spec_of(pod, name), pod["metadata"]["namespace"]
+    namespace = pod["metadata"]["namespace"]
     objects = _Once(objects)
     left = ENVIRONMENT_LIMIT
     found = {"PATH": _PATH, "HOSTNAME": hostname(pod), "HOME": "/root"}
@@ -67,7 +69,7 @@ def environment(pod: Object, name: str, objects: Reading) -> dict[str, str]:
 def expanded(text: str, values: dict[str, str]) -> str:
     """Text with `$(NAME)` replaced by variables, as in env values, commands and arguments. ValueError if it is longer
     than a word of a script may be."""
-    left = WORD_LIMIT
+    left = EXEC.word
 
     def replacement(match: re.Match[str]) -> str:
         nonlocal left
@@ -82,17 +84,35 @@ def expanded(text: str, values: dict[str, str]) -> str:
     return _reference.sub(replacement, text)
 
 
-class _Once:
-    """Objects of the server. Each is read once, although a pod may refer to it thousands of times."""
+def command_of(container: Object, env: dict[str, str]) -> list[str]:
+    """Command of a container with its arguments; empty if it has none, or if they are too long."""
+    words = (*(container.get("command") or ()), *(container.get("args") or ()))
+    if len(words) > WORDS_LIMIT:
+        return []
+    found, size = [], 0
+    for word in words:
+        try:
+            found.append(expanded(word, env))
+        except ValueError:  # too long
+            return []
+        size += len(found[-1])
+        if size > EXEC.words:
+            return []
+    return found
 
-    def __init__(self, objects: Reading) -> None:
+
+class _Once:
+    """Objects of the server. Each is read once, although a pod may refer to it thousands of times. Without a server,
+    only values that the pod itself has are known."""
+
+    def __init__(self, objects: Reading | None) -> None:
         self._objects = objects
         self._read: dict[tuple[str, str, str], Object | None] = {}
 
     def get(self, resource: str, name: str, namespace: str) -> Object | None:
         key = (resource, name, namespace)
         if key not in self._read:
-            self._read[key] = self._objects.get(*key)
+            self._read[key] = self._objects.get(*key) if self._objects is not None else None
         return self._read[key]
 
 
@@ -134,20 +154,22 @@ def field_value(pod: Object, path: str) -> str | None:
         held = pod["metadata"].get(path.partition(".")[2]) or {}
         return "\n".join(f'{key}="{value}"' for key, value in sorted(held.items()))
     if path == "status.podIPs":
-        return ",".join(each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ())
+        return ",".join(each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()) or None
     value: Any = pod
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return None if value is None else str(value)
 
 
-def known_files(pod: Object, name: str, objects: Reading) -> dict[str, bytes]:
-    """Files of a container: /etc/hostname, and volumes of ConfigMaps, Secrets and fields, by absolute path."""
-    found = {"/etc/hostname": f"{hostname(pod)}\n".encode()}
+def known_files(pod: Object, container: Object, objects: Reading | None) -> dict[str, bytes]:
+    """Files of a container: /etc/hostname, its termination log, and volumes of ConfigMaps, Secrets and fields, by
+    absolute path."""
+    log = container.get("terminationMessagePath") or TERMINATION_LOG
+    found = {"/etc/hostname": f"{hostname(pod)}\n".encode(), posixpath.normpath(log): b""}
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     objects = _Once(objects)
     left = FILES_LIMIT
-    for mount in spec_of(pod, name).get("volumeMounts") or ():
+    for mount in container.get("volumeMounts") or ():
         volume = volumes.get(mount["name"], {})
         for source in (volume.get("projected") or {}).get("sources") or (volume,):
             for path, content in _volume_files(source, pod, objects):
