@@ -16,7 +16,7 @@ from kubist.meta.conditions import find
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.objectclient import ObjectClient
-from kubist.simulation import outcomes, podneeds
+from kubist.simulation import outcomes, podneeds, scripting
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.addresses import Addresses, host_addresses
 from kubist.simulation.commands import Run, run_of
@@ -24,6 +24,7 @@ from kubist.simulation.containermachine import Memory, Surroundings
 from kubist.simulation.containers import PodEvent
 from kubist.simulation.files import Files
 from kubist.simulation.nodes import SIMULATED
+from kubist.simulation.outcomedefaults import annotations_above, defaults_for
 from kubist.simulation.podadmission import needs_admission, rejection_of
 from kubist.simulation.podmachine import advance
 from kubist.simulation.podstatus import TERMINAL
@@ -118,6 +119,8 @@ class Kubelet(Loop):
             self._report_problems(key, pod)
         if needs_admission(pod) and await self._reject(key, entry, pod, node):
             return
+        if "startTime" not in pod["status"] and await self._inherit(pod):
+            return
         memory = self._memory(key, pod)
         now = self.clock.now()
         step = advance(pod, self._surroundings(key, pod, node, memory), memory, now)
@@ -136,6 +139,18 @@ class Kubelet(Loop):
             self.queue.add(key)
         else:
             self.queue.add_after(key, step.wake - now)
+
+    async def _inherit(self, pod: Object) -> bool:
+        """Gives a pod that starts the default outcome of its owners and its namespace. Whether the pod has changed."""
+        defaults = defaults_for(pod, annotations_above(self.client, pod))
+        try:
+            return bool(defaults) and await scripting.annotate(self.client, pod, defaults)
+        except APIError as error:
+            if error.code == 409:
+                raise
+            text = f"default outcome: {error.message}"
+            self.events.emit(pod, "Warning", "InvalidAnnotation", text, host=pod["spec"]["nodeName"])
+            return False
 
     async def _reject(self, key: Key, entry: Entry, pod: Object, node: Object) -> bool:
         """Fails a pod that does not fit on its node. Only pods that no scheduler saw are checked."""

@@ -71,6 +71,16 @@ async def change_outcome(client: ObjectClient, pod: Object, container: str, chan
     await _update(client.acting_as(SCRIPT), pod, edit)
 
 
+async def annotate(client: ObjectClient, pod: Object, annotations: dict[str, str]) -> bool:
+    """Adds annotations to a pod, which keeps those that it has. Whether it has changed."""
+
+    def edit(held: Object) -> Object:
+        held["metadata"]["annotations"] = {**annotations, **(held["metadata"].get("annotations") or {})}
+        return held
+
+    return await _update(client.acting_as(SCRIPT), pod, edit) is not None
+
+
 async def set_ready(client: ObjectClient, pod: Object, container: str, ready: bool) -> None:
     """Makes one container ready or not, or all of a pod."""
     after = None if ready else math.inf
