@@ -16,7 +16,7 @@ import pytest
 from kubist.config import Config
 from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.filters.requestheader import check_flags
-from kubist.http.certificates import new_authority, save
+from kubist.http.certificates import load_authority, new_authority, save
 from kubist.meta.object import Object
 from tests.filters.askers import Person, ask
 from tests.live import TOKEN, Client, Live, Pki
@@ -226,6 +226,23 @@ def test_client_certificate_names_the_user(proxied: Proxied) -> None:
     assert info["groups"] == ["system:masters", "system:authenticated"]
     credential = info["extra"]["authentication.kubernetes.io/credential-id"][0]
     assert credential.startswith("X509SHA256=")
+
+
+def test_only_certificates_that_nothing_accepts_are_logged_as_rejected(
+    proxied: Proxied, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = load_authority(proxied.directory / "ca.crt", proxied.directory / "ca.key")
+    save(authority.issue_client("third"), proxied.directory / "third.crt", proxied.directory / "third.key")
+    caplog.set_level("INFO", "kubist.filters")
+    assert proxied.whoami("admin", JO)[0] == 201
+    assert proxied.whoami("front", JO)[0] == 201
+    assert proxied.whoami("third", [*JO, ("Authorization", f"Bearer {TOKEN}")])[0] == 201
+    assert caplog.messages == []
+    assert proxied.whoami("third", JO)[0] == 401
+    (message,) = caplog.messages
+    assert message.startswith(
+        "a client certificate was rejected: [x509: subject with cn=third is not in the allowed list, "
+    )
 
 
 @pytest.mark.parametrize(

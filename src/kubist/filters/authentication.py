@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -16,6 +17,8 @@ from kubist.resources.context import User
 
 if TYPE_CHECKING:
     from kubist.filters.authenticationconfig import JWTAuthenticators
+
+log = logging.getLogger("kubist.filters")
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -86,12 +89,13 @@ class Authentication:
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
         """Authenticated user. Raises 401 if a credential is not accepted, or if there is none and anonymous
         access is off."""
-        rejected = False
+        rejected: list[str] = []
         for authenticator in self.requests:
             user = authenticator.user(request)
             if isinstance(user, User):
                 return user
-            rejected = rejected or user is not None
+            if user is not None:
+                rejected.append(user.reason)
         headers = request.headers
         token = bearer(headers.get("authorization", ""), warnings)
         if not token and "sec-websocket-protocol" in headers:
@@ -101,12 +105,14 @@ class Authentication:
                 raise status.unauthorized() from None
         if token:
             known, _ = await self._known(token, self.audiences)
-            if known is None:
-                raise status.unauthorized()
-            return known[0]
+            if known is not None:
+                return known[0]
         enabled, paths = self.anonymous
-        if enabled and not rejected and (not paths or request.path in paths):
+        if enabled and not token and not rejected and (not paths or request.path in paths):
             return ANONYMOUS
+        if rejected and request.connection.get("rejected") != rejected:  # once for a connection
+            request.connection["rejected"] = rejected
+            log.info("a client certificate was rejected: %s", aggregate(rejected))
         raise status.unauthorized()
 
     def discard_verdicts(self) -> None:

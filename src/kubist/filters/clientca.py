@@ -72,10 +72,7 @@ class ClientCA:
         kept: _CachedVerdict | None = request.connection.get(self._key)  # type: ignore[assignment]
         if kept is not None and kept.authorities is self._authorities and now <= kept.until:
             return kept.verdict
-        kept = self._authorities.judge(chain, now)
-        if isinstance(kept.verdict, Rejected):
-            log.info("a client certificate was rejected: %s", kept.verdict.reason)
-        request.connection[self._key] = kept
+        kept = request.connection[self._key] = self._authorities.judge(chain, now)
         return kept.verdict
 
     def discard_verdicts(self) -> None:
