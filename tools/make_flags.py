@@ -67,8 +67,8 @@ A value other than the default is accepted, and the log says that it has no effe
 ## API versions
 
 `--runtime-config` takes the keys of kube-apiserver: `api/all`, `api/ga`, `api/beta`, `api/alpha`, `GROUP/VERSION` and
-`GROUP/VERSION/RESOURCE`. The core group is `v1`, and one of its resources `v1/pods`. Every version of the catalog and each of
-its resources can be switched off. These versions are off by default and can be switched on:
+`GROUP/VERSION/RESOURCE`. The core group is `v1`, and one of its resources `v1/pods`. Every version of the catalog and
+each of its resources can be switched off. These versions are off by default and can be switched on:
 
 {versions}
 
