@@ -61,6 +61,12 @@ These gates change access control or validation, and only their defaults are acc
 |---|---|
 {rejected}
 
+These gates switch on what Kubist does not have. They are accepted, and the log has the effect:
+
+| gate | effect |
+|---|---|
+{missing}
+
 All other gates belong to other components, to the inside of kube-apiserver, or to features that Kubist does not have.
 A value other than the default is accepted, and the log says that it has no effect.
 
@@ -96,7 +102,8 @@ def page() -> str:
         f"- `{name}` (default {str(default).lower()})" for name, default in featuregates.EFFECTIVE.items()
     )
     rejected = "\n".join(f"| `{name}` | {why} |" for name, why in featuregates.REJECTED.items())
-    parts.append(GATES.format(effective=effective, rejected=rejected, versions=_versions()))
+    missing = "\n".join(f"| `{name}` | {effect}. |" for name, effect in featuregates.MISSING.items())
+    parts.append(GATES.format(effective=effective, rejected=rejected, missing=missing, versions=_versions()))
     return "\n".join(parts)
 
 

@@ -321,6 +321,11 @@ MISSING = (
         "`--egress-selector-config-file`, `--tracing-config-file`",
         "The start is refused; see [flags](flags.md).",
     ),
+    (
+        "CBOR (`application/cbor`, the gate `CBORServingAndStorage`), which is alpha and off by default",
+        "Bodies in CBOR get 415. Requests that accept nothing else get 406, as with the gate off. No client needs it, "
+        "and every stored object would need one more representation.",
+    ),
     ("alpha API versions", "[Flags](flags.md#api-versions) lists the versions that can be switched on."),
 )
 """Parts of kube-apiserver that Kubist does not have, and the effect."""

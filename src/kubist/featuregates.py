@@ -38,6 +38,12 @@ REJECTED = {
 }
 """Gates that change access control or validation and cannot leave their default → advice."""
 
+MISSING = {
+    "CBORServingAndStorage": "CBOR is not served. Requests with a body in CBOR get 415, and requests that accept "
+    "nothing else get 406"
+}
+"""Gates of formats that clients of kube-apiserver can ask for, and that this server does not have → effect."""
+
 _ALL = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
@@ -119,20 +125,31 @@ def resolved(wanted: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def check(wanted: Mapping[str, bool]) -> None:
-    """Raises ValueError for gates that cannot be set. Logs the gates that have no effect here."""
-    if not wanted:
-        return
-    values = resolved(wanted)
-    for name in wanted:
-        if values[name] == known()[name].default or name in _ALL:
-            continue
+    """Raises ValueError for gates that cannot be set."""
+    for name, value in _changed(wanted).items():
         if name in REJECTED:
-            raise ValueError(f"--feature-gates={name}={_go(values[name])} is not supported: {REJECTED[name]}")
-        if name not in EFFECTIVE:
+            raise ValueError(f"--feature-gates={name}={_go(value)} is not supported: {REJECTED[name]}")
+
+
+def log_ineffective(wanted: Mapping[str, bool]) -> None:
+    """Logs the gates that have no effect here."""
+    for name, value in _changed(wanted).items():
+        if name not in EFFECTIVE and name not in MISSING:
             log.warning(
                 "--feature-gates=%s=%s has no effect here: the server behaves as with %s=%s",
-                *(name, _go(values[name]), name, _go(not values[name])),
+                *(name, _go(value), name, _go(not value)),
             )
+    for name, effect in MISSING.items():
+        if wanted and resolved(wanted)[name]:
+            log.warning("--feature-gates=%s=true: %s", name, effect)
+
+
+def _changed(wanted: Mapping[str, bool]) -> dict[str, bool]:
+    """Named gates that leave their default."""
+    if not wanted:
+        return {}
+    values, gates = resolved(wanted), known()
+    return {name: values[name] for name in wanted if name not in _ALL and values[name] != gates[name].default}
 
 
 def enabled(wanted: Mapping[str, bool], name: str) -> bool:

@@ -64,6 +64,8 @@ class Server:
         self.config = config
         self.resources = served_resources(config.runtime_config, fairness=config.enable_priority_and_fairness)
         featuregates.check(config.feature_gates)
+        if chores:
+            featuregates.log_ineffective(config.feature_gates)
         self.store = store or make_store(config)
         self._encrypted = encrypted(config, self.store, self.resources)
         self.store = self._encrypted or self.store
@@ -112,10 +114,8 @@ class Server:
         try:
             async with eager_task.timeout(STORE_SECONDS):
                 await self.store.check()
-        except TimeoutError:
-            return f"no response of the store in {STORE_SECONDS:g} s"
-        except StoreError as error:
-            return str(error)
+        except (TimeoutError, StoreError) as error:
+            return str(error) or f"no response of the store in {STORE_SECONDS:g} s"
         return ""
 
     async def _listen_to_store(self) -> None:

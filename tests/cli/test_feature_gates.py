@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -93,11 +92,52 @@ def test_stage_switches_set_gates_that_are_not_named() -> None:
     assert values["CBORServingAndStorage"] and not values["HPAScaleToZero"] and values["WatchList"]
 
 
-def test_gate_without_effect_is_logged(caplog: Any) -> None:
-    with caplog.at_level(logging.WARNING):
-        parsed("--feature-gates=HPAScaleToZero=true,WatchList=false,ComponentFlagz=true")
-    assert "--feature-gates=HPAScaleToZero=true has no effect here" in caplog.text
-    assert "WatchList" not in caplog.text and "ComponentFlagz" not in caplog.text
+CBOR = (
+    "--feature-gates=CBORServingAndStorage=true: CBOR is not served. Requests with a body in CBOR get 415, and "
+    "requests that accept nothing else get 406"
+)
+
+
+@pytest.mark.parametrize(
+    ("gates", "warnings"),
+    [
+        (
+            "HPAScaleToZero=true,WatchList=false,ComponentFlagz=true",
+            [
+                "--feature-gates=HPAScaleToZero=true has no effect here: the server behaves as with "
+                "HPAScaleToZero=false"
+            ],
+        ),
+        ("CBORServingAndStorage=true", [CBOR]),
+        ("AllAlpha=true", [CBOR]),
+        ("AllAlpha=true,CBORServingAndStorage=false", []),
+        ("CBORServingAndStorage=false", []),
+    ],
+)
+def test_gate_without_effect_is_logged_once(
+    gates: str, warnings: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    config = parsed(f"--feature-gates={gates}")
+    assert caplog.messages == []
+    Server(config)
+    assert caplog.messages == warnings
+    caplog.clear()
+    Server(config, chores=False)
+    assert caplog.messages == [], "only one process of a server logs it"
+
+
+@pytest.mark.parametrize("gates", [{}, {"CBORServingAndStorage": True}])
+def test_cbor_is_not_served(server_pki: Pki, gates: dict[str, bool]) -> None:
+    path, body = "/api/v1/namespaces/default/configmaps", b"\xa0"
+    with Live(server_pki, feature_gates=gates) as live:
+        answer = live.client.ask("POST", path, body, "application/cbor")
+        assert (answer.status, answer.json["reason"]) == (415, "UnsupportedMediaType")
+        answer = live.client.ask("PATCH", f"{path}/a", body, "application/apply-patch+cbor")
+        assert answer.status == 415
+        with contextlib.closing(live.client.connect()) as connection:
+            connection.request("GET", path, headers=live.client.headers(Accept="application/cbor"))
+            response = connection.getresponse()
+            assert response.status == 406 and response.read()
 
 
 def test_table_has_the_gates_that_the_server_acts_on() -> None:
