@@ -55,7 +55,7 @@ class Pods:
         return self._ask("ready", container, {"ready": ready})
 
     def outcome(self, text: str, *, container: str = "") -> Names:
-        """Sets the outcome annotation, such as `"fail 3 after 10s"`. An empty text restores the default."""
+        """Sets the outcome annotation, such as `"fail 3 after 10s"`. An empty text removes it."""
         return self._ask("outcome", container, {"outcome": text})
 
     def usage(self, *, cpu: str = "", memory: str = "", container: str = "") -> Names:
