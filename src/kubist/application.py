@@ -28,9 +28,9 @@ from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.handler_chain import HandlerChain
 from kubist.filters.seats import TOO_MANY, TooManyRequests
 from kubist.http.messages import Answer, HangUp, Request, Response, Stream
+from kubist.jsontext.quoting import quoted
 from kubist.logs import CURRENT
 from kubist.meta import durations, status
-from kubist.meta.fields import quoted
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
 from kubist.offload import LONG, away

@@ -12,6 +12,7 @@ import orjson
 from kubist.hints import did_you_mean
 from kubist.http.messages import Request
 from kubist.jsontext.json import may_repeat, parse_repeats
+from kubist.jsontext.quoting import quoted
 from kubist.meta import durations, fields, status, times
 from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
@@ -192,7 +193,7 @@ class Call:
         if not isinstance(found, dict):
             raise status.bad_request("the body must be a JSON object")
         if may_repeat(body, found) and (twice := _repeated(body)):
-            raise status.bad_request(f"the body has the field {fields.quoted(twice)} twice")
+            raise status.bad_request(f"the body has the field {quoted(twice)} twice")
         return found
 
     def fields(self, kind: str) -> Fields:

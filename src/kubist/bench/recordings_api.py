@@ -12,7 +12,8 @@ from kubist.application import API
 from kubist.bench.call import GROUP, Call, conflict
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.http.messages import Response, Stream
-from kubist.meta import fields, status
+from kubist.jsontext.quoting import quoted
+from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.verbs.watch import Watcher
 
@@ -90,12 +91,12 @@ def _check(call: Call) -> tuple[bool, int]:
     """`watch` and `after` of the query. Raises 400 if one is invalid."""
     watch, after = call.query.get("watch", "false"), call.query.get("after", "0")
     if watch not in ("", "true", "false", "1", "0"):
-        raise status.bad_request(f"query parameter watch: {fields.quoted(watch)} must be true or false")
+        raise status.bad_request(f"query parameter watch: {quoted(watch)} must be true or false")
     if not after.isdecimal() or len(after) > 15:
-        raise status.bad_request(f"query parameter after: {fields.quoted(after)} must be the id of a request")
+        raise status.bad_request(f"query parameter after: {quoted(after)} must be the id of a request")
     for name in call.query:
         if name not in ("watch", "after"):
-            raise status.bad_request(f"query parameter {fields.quoted(name)} is unknown; use watch or after")
+            raise status.bad_request(f"query parameter {quoted(name)} is unknown; use watch or after")
     return watch in ("", "true", "1"), int(after)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.filters.authorization_query import quoted_list
+from kubist.jsontext.quoting import quoted
 from kubist.meta import status
-from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 from kubist.offload import elsewhere
 from kubist.rbac.rules import MOST, uncovered

@@ -24,7 +24,7 @@ from kubist.filters.inflight import InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
 from kubist.http.tls import read_certificates
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

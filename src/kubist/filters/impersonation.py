@@ -15,8 +15,8 @@ from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.usernames import account_groups, node_name, split_username
 from kubist.http.messages import Request
+from kubist.jsontext.quoting import quoted
 from kubist.meta import names, status
-from kubist.meta.fields import quoted
 from kubist.request import unescape
 from kubist.resources.context import User
 

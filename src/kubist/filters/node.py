@@ -9,7 +9,7 @@ from kubist.bootstrap.builtin import fixed_objects
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.node_references import NodeReferences
 from kubist.filters.rbac import Rule
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kubist.filters.claims import ClaimMapping
 from kubist.filters.issuerkeys import IssuerKeys
 from kubist.filters.tokens import Claims, UnknownSigner, issuer_of
 from kubist.http.tls import client_context
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 """Signing algorithms that can be configured."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery, aggregate
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.meta.object import Object
 from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry

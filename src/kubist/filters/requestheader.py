@@ -11,7 +11,7 @@ from kubist import featuregates
 from kubist.filters.authentication import with_groups
 from kubist.filters.clientca import ClientCA, Rejected, Verified
 from kubist.http.messages import Request
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.resources.context import User
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from kubist.jsontext.quoting import quoted
+
 FITTING = 1 << 18
 """Limit in bytes for errors that each show a whole list, because the response would grow with the square of the
 list."""
@@ -47,30 +49,6 @@ def _shown(value: Any) -> str:
     if "<" in text or ">" in text or "&" in text:
         text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return text
-
-
-def quoted(text: str) -> str:
-    """`text` in double quotes with the escapes of Go's %q."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    out = []
-    for char in text:
-        if char in '"\\':
-            out.append("\\" + char)
-        elif char.isprintable():
-            out.append(char)
-        elif char in _ESCAPES:
-            out.append(_ESCAPES[char])
-        elif ord(char) < 0x80:
-            out.append(f"\\x{ord(char):02x}")
-        elif ord(char) < 0x10000:
-            out.append(f"\\u{ord(char):04x}")
-        else:
-            out.append(f"\\U{ord(char):08x}")
-    return '"' + "".join(out) + '"'
-
-
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:

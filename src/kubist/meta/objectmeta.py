@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 
 from kubist.caching import skip_validated
+from kubist.jsontext.quoting import quoted
 from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, quoted, required, too_long
+from kubist.meta.fields import FieldError, forbidden, invalid, required, too_long
 
 Meta = dict[str, Any]
 Errors = list[FieldError]

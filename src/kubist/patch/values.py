@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.meta.numerals import go_float
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Set as AbstractSet
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import status
-from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
 from kubist.request import RequestInfo
 from kubist.resources.resource import Resource

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kubist import featuregates
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields, selectors, status
-from kubist.meta.fields import FieldError, quoted
+from kubist.meta.fields import FieldError
 from kubist.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
 from kubist.verbs.resource_request import ResourceRequest

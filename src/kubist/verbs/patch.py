@@ -11,8 +11,9 @@ from kubist.http.messages import Response
 from kubist.jsontext import json
 from kubist.jsontext.complaints import Repeats
 from kubist.jsontext.errors import DecodeError
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields, objectmeta, status
-from kubist.meta.fields import FieldError, quoted
+from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded
 from kubist.meta.object import Object
 from kubist.offload import away

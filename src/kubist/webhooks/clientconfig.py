@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields, names
 from kubist.meta.object import Object
 from kubist.resources.strategy import Errors
@@ -47,12 +48,12 @@ def _parse(url: str) -> _Url:
         if colon and "]" not in port and not port.isdigit() and port:
             raise ValueError(f'invalid port "{colon}{port}" after host')
         if not _is_host(name if colon and "]" not in port else address):
-            raise ValueError(f"invalid character in host name {fields.quoted(address)}")
+            raise ValueError(f"invalid character in host name {quoted(address)}")
     elif not scheme and ":" in rest.split("/")[0]:
         raise ValueError("first path segment in URL cannot contain colon")
     for part in (rest, fragment, user or ""):
         if wrong := _bad_escape(part):
-            raise ValueError(f"invalid URL escape {fields.quoted(part[wrong.start() : wrong.start() + 3])}")
+            raise ValueError(f"invalid URL escape {quoted(part[wrong.start() : wrong.start() + 3])}")
     return _Url(scheme, user, host, query, fragment)
 
 
@@ -61,7 +62,7 @@ def validate_url(url: str, path: str) -> Errors:
     try:
         parts = _parse(url)
     except ValueError as error:
-        why = f"url must be a valid URL: parse {fields.quoted(url)}: {error}{_FORM}"
+        why = f"url must be a valid URL: parse {quoted(url)}: {error}{_FORM}"
         return [fields.required(path, why)]
     errors = []
     if parts.scheme != "https":

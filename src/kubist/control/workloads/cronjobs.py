@@ -19,9 +19,9 @@ from kubist.control.workloads.cronjobtimes import (
     seconds_to_next,
 )
 from kubist.control.workloads.pods import PodOwnerLoop
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.batch import schedule as schedules
 from kubist.kinds.batch.jobstatus import is_finished, is_true
-from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.meta.times import format_time

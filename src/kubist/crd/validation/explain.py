@@ -13,8 +13,9 @@ import orjson
 from kubist.cel import regex
 from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields
-from kubist.meta.fields import FieldError, quoted
+from kubist.meta.fields import FieldError
 from kubist.meta.numerals import go_float
 
 Props = dict[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import ClassVar
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.object import Object
 from kubist.resources.context import Context
@@ -76,7 +77,7 @@ def _validate_metadata(obj: Object) -> Errors:
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
 
     def validate_name(name: str, _prefix: bool) -> list[str]:
-        why = f'must be `spec.version+"."+spec.group`: {fields.quoted(wanted)}'
+        why = f'must be `spec.version+"."+spec.group`: {quoted(wanted)}'
         return names.path_segment(name) or ([] if name == wanted else [why])
 
     return objectmeta.validate_create(

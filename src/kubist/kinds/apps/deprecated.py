@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import status
-from kubist.meta.fields import quoted
 from kubist.meta.integers import parse_int64
 from kubist.meta.object import Object
 

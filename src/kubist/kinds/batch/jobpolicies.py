@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.batch import indexes
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.meta.fields import (
-    FieldError,
-    duplicate,
-    invalid,
-    not_supported,
-    quoted,
-    required,
-    too_long,
-    too_many,
-)
+from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_long, too_many
 from kubist.meta.labels import validate_label_name
 from kubist.meta.object import Object
 from kubist.resources.strategy import Errors

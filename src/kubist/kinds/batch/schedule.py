@@ -6,8 +6,8 @@ import re
 import zoneinfo
 from dataclasses import dataclass, field
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import durations
-from kubist.meta.fields import quoted
 from kubist.meta.integers import parse_int64
 
 

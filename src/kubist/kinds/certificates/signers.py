@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields, names
 from kubist.meta.fields import FieldError
 
@@ -35,7 +36,7 @@ def _first_bad(
         messages = check(label)
         if messages:
             return [
-                fields.invalid(path, value, f"validating label {fields.quoted(label)}: {message}")
+                fields.invalid(path, value, f"validating label {quoted(label)}: {message}")
                 for message in messages
             ]
     return []

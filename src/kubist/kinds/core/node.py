@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.resourcenames import validate_quantity
 from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, quoted, required
+from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required
 from kubist.meta.labels import validate_label_name
 from kubist.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.shared.podconditions import set_pod_condition
-from kubist.meta.fields import FieldError, not_supported, quoted, required, summary
+from kubist.meta.fields import FieldError, not_supported, required, summary
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
 from kubist.resources.strategy import Create

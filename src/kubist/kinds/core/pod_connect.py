@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import parse_ip
-from kubist.meta.fields import forbidden, invalid, quoted
+from kubist.meta.fields import forbidden, invalid
 from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.pod_update import validate_annotations
 from kubist.kinds.core.pod_validation import validate_again, validate_with_exceptions
 from kubist.kinds.core.podspec.annotations import MIRROR_POD
@@ -11,7 +12,7 @@ from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.update import keep_metadata
 from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden, quoted
+from kubist.meta.fields import forbidden
 from kubist.meta.object import Object
 from kubist.resources.strategy import Errors, Update, keep
 from kubist.schema.internals import difference

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core import service_addresses, service_families, service_ports, service_validation
 from kubist.kinds.core.service_families import externally_accessible, is_headless, needs_health_check
 from kubist.kinds.core.service_proxy import ServiceProxy
 from kubist.kinds.shared.ip import cidr_warnings, ip_warnings
 from kubist.meta import names, objectmeta
-from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, invalid
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update

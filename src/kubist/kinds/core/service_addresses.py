@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.service_families import family_of, unchanged_prefer_dual_stack
 from kubist.kinds.shared.ip import Address, Network, parse_cidr, parse_ip
 from kubist.meta import fields
@@ -143,7 +144,7 @@ def _refused(service: Object, why: str) -> APIError:
 async def _take(ctx: Context, service: Object, ip: str) -> None:
     address = parse_ip(ip)
     if address is None:
-        raise internal_error(f"failed to parse service IP {fields.quoted(ip)}")
+        raise internal_error(f"failed to parse service IP {quoted(ip)}")
     networks = _networks(ctx, address.version)
     if not any(contains(network, address) for network in networks):
         why = "the provided network does not match the current range"
@@ -165,7 +166,7 @@ async def _take_any(ctx: Context, service: Object, family: str) -> str:
         for ip in _candidates(network):
             if ctx.objects.get("ipaddresses", ip, group=GROUP) is None and await _create(ctx, service, ip):
                 return ip
-    name = fields.quoted(service["metadata"].get("name", ""))
+    name = quoted(service["metadata"].get("name", ""))
     raise internal_error(f"failed to allocate a serviceIP for Service {name}: range is full")
 
 

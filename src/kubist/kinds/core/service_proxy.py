@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import bad_request, not_found, unavailable
 from kubist.resources.kubelet import is_simulated

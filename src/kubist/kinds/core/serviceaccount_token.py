@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kubist import clock
+from kubist.jsontext.quoting import quoted
 from kubist.meta import fields
-from kubist.meta.fields import quoted
 from kubist.meta.names import path_segment
 from kubist.meta.object import Object
 from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found

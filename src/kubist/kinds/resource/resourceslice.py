@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.resource.common import each, validate_label, validate_pool_name
 from kubist.kinds.resource.devices import (
     drop_disabled,
@@ -55,7 +56,7 @@ class ResourceSliceStrategy(Strategy):
         driver = (obj.get("spec") or {}).get("driver", "")
         if driver == driver.lower():
             return ()
-        shown = fields.quoted(driver)
+        shown = quoted(driver)
         return (f"spec.driver: driver names should be lowercase; {shown} contains uppercase characters",)
 
     def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:

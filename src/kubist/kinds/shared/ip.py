@@ -11,7 +11,8 @@ import re
 from collections.abc import Container
 
 from kubist.caching import bounded_cache
-from kubist.meta.fields import FieldError, invalid, quoted
+from kubist.jsontext.quoting import quoted
+from kubist.meta.fields import FieldError, invalid
 from kubist.meta.numerals import decimal
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

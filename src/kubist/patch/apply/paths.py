@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kubist.caching import bounded_cache
-from kubist.meta.fields import quoted
+from kubist.jsontext.quoting import quoted
 from kubist.meta.numerals import written
 
 Element = str

@@ -8,6 +8,7 @@ from typing import Any
 from orjson import dumps
 
 from kubist.caching import skip_validated
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.resourcenames import (
@@ -20,15 +21,7 @@ from kubist.kinds.shared.resourcenames import (
     validate_resource_name,
 )
 from kubist.meta import names
-from kubist.meta.fields import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    quoted,
-    required,
-)
+from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 from kubist.schema.internals import internal_form

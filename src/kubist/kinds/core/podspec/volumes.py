@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.volumesources import SOURCES
 from kubist.meta import names
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, quoted, required
+from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, required
 from kubist.meta.object import Object
 
 Errors = list[FieldError]

@@ -9,6 +9,7 @@ from typing import Any
 from orjson import dumps
 
 from kubist.caching import bounded_cache, skip_validated
+from kubist.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
 from kubist.kinds.core.podspec.profiles import (
@@ -25,7 +26,6 @@ from kubist.kinds.shared.ip import ip_warnings
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
 from kubist.meta import names
-from kubist.meta.fields import quoted
 from kubist.meta.object import Object
 
 Rule = Callable[[Any, str], Iterable[str]]
