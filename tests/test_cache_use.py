@@ -144,8 +144,8 @@ def test_functools_caches_have_fixed_keys() -> None:
 
 
 def test_caches_do_not_keep_replaced_schemas() -> None:
-    """What is derived from a schema is kept in it (`kubist.schema.node.kept`). A cache with the schema as its key would
-    keep every version of a CRD."""
+    """Values derived from a schema are kept in it (`kubist.schema.node.kept`). A cache with the schema as its key
+    would keep every version of a CRD."""
     found = {
         name
         for name, function in functions()

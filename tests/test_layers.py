@@ -87,10 +87,34 @@ def test_package_that_the_table_has_twice_is_found(source: Path) -> None:
     assert found == "docs/architecture.md: the table of packages has `low` twice"
 
 
+def test_packages_of_a_floor_are_layers(source: Path) -> None:
+    for name in ("one", "other"):
+        (source / "kubist/ground" / name).mkdir(parents=True)
+        (source / "kubist/ground" / name / "__init__.py").write_text("")
+    (source / "kubist/ground/__init__.py").write_text("")
+    order = [*ORDER, "ground/one", "ground/other"]
+    assert list(check.upward(source, order)) == []
+    (source / "kubist/ground/other/up.py").write_text("import kubist.ground.one")
+    (found,) = check.upward(source, order)
+    assert found == "kubist/ground/other/up.py:1: ground/other imports kubist.ground.one, which is above it"
+    (source / "kubist/ground/other/up.py").write_text("import kubist.low.bottom")
+    (found,) = check.upward(source, order)
+    assert found == "kubist/ground/other/up.py:1: ground/other imports kubist.low.bottom, which is above it"
+
+
+def test_floor_that_others_divide_is_found(source: Path) -> None:
+    for name in ("ground/one", "ground/other", "cellar/one"):
+        (source / "kubist" / name).mkdir(parents=True)
+        (source / "kubist" / name / "__init__.py").write_text("")
+    order = [*ORDER, "ground/one", "cellar/one", "ground/other"]
+    (found,) = check.upward(source, order)
+    assert found == "docs/architecture.md: rows of the floor `ground` do not follow each other"
+
+
 def test_order_is_the_table_of_packages() -> None:
-    table = "| package | x |\n|---|---|\n| `b` | x |\n| `a` | `c` |\n"
+    table = "| package | x |\n|---|---|\n| `b` | x |\n| `a/e` | `c` |\n"
     document = f"# A\n\n## Packages\n\nText.\n\n{table}\n## B\n| `d` | x |\n"
-    assert check.layers(document) == ["b", "a"]
+    assert check.layers(document) == ["b", "a/e"]
 
 
 def test_imports_in_functions_of_the_source_give_their_reason() -> None:

@@ -1,6 +1,8 @@
-"""Checks the layers: a package imports only from packages below it in the table of docs/architecture.md.
+"""Checks the floors and layers: a package imports only from packages below it in the table of docs/architecture.md.
 
     python tools/check_layers.py
+
+The packages of a floor are rows `FLOOR/PACKAGE`, which follow each other.
 
 Every import counts: at the top of a module, in a function, and under TYPE_CHECKING. There is no list of exceptions.
 An import in a function must have a comment with the word "start-up", above it or on its line, because start-up time
@@ -17,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "kubist"
-_ROW = re.compile(r"\| `([a-z_]+)` \|")
+_ROW = re.compile(r"\| `([a-z_/]+)` \|")
 
 
 def layers(document: str) -> list[str]:
@@ -26,9 +28,20 @@ def layers(document: str) -> list[str]:
     return _ROW.findall(section)
 
 
-def layer_of(module: str) -> str:
-    """The part of a module's name that the table has: `kubist.http.tls` is in `http`, `kubist` is itself."""
-    return module.split(".")[1] if "." in module else module
+def layer_of(module: str, order: list[str]) -> str:
+    """The row of a module: `kubist.base.http.tls` is in `base/http`, `kubist.cli.serve` in `cli`, `kubist` is
+    itself."""
+    parts = module.split(".")
+    if len(parts) > 2 and any(name.startswith(f"{parts[1]}/") for name in order):
+        package = "/".join(parts[1:3])
+        return parts[1] if package not in order and parts[1] in order else package
+    return parts[min(1, len(parts) - 1)]
+
+
+def floors(order: list[str]) -> list[str]:
+    """Floors of the table, top to bottom. A floor is there twice if its rows do not follow each other."""
+    names = [name.partition("/")[0] for name in order if "/" in name]
+    return [name for index, name in enumerate(names) if index == 0 or names[index - 1] != name]
 
 
 def modules(source: Path) -> dict[str, Path]:
@@ -79,21 +92,25 @@ def upward(source: Path, order: list[str]) -> Iterator[str]:
     """Imports of packages that are not below the importing one, and differences between table and folders."""
     known = modules(source)
     rank = {name: index for index, name in enumerate(order)}
-    present = {layer_of(module) for module in known}
+    packages = {name.partition("/")[0] for name in order if "/" in name} - set(order)
+    present = {layer_of(module, order) for module in known} - packages
     for name in sorted(present - rank.keys()):
         yield f"docs/architecture.md: the table of packages lacks `{name}`"
     for name in sorted(rank.keys() - present):
         yield f"docs/architecture.md: the table of packages has `{name}`, which does not exist"
     for name in sorted({name for name in order if order.count(name) > 1}):
         yield f"docs/architecture.md: the table of packages has `{name}` twice"
+    split = floors(order)
+    for name in sorted({name for name in split if split.count(name) > 1}):
+        yield f"docs/architecture.md: rows of the floor `{name}` do not follow each other"
     for module, path in known.items():
         tree = ast.parse(path.read_text())
-        mine = layer_of(module)
+        mine = layer_of(module, order)
         where = path.relative_to(source)
         for node in ast.walk(tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for target in sorted(imported(module, path, node, known)):
-                    other = layer_of(target)
+                    other = layer_of(target, order)
                     if other != mine and rank.get(other, -1) <= rank.get(mine, -1):
                         yield f"{where}:{node.lineno}: {mine} imports {target}, which is above it"
 

@@ -30,9 +30,9 @@ def summary(coverage: dict[str, Any]) -> str:
 
 
 def _package(path: str) -> str:
-    """`kinds` for src/kubist/kinds/core/pod.py, `server` for src/kubist/server.py."""
+    """`api/kinds` for src/kubist/api/kinds/core/pod.py, `storage` for src/kubist/storage/cache.py."""
     parts = Path(path).parts
-    return parts[parts.index("kubist") + 1].removesuffix(".py")
+    return "/".join(parts[parts.index("kubist") + 1 : -1][:2]) or parts[-1].removesuffix(".py")
 
 
 def _percent(part: int, whole: int) -> str:
