@@ -13,8 +13,8 @@ from kubist import featuregates, known_paths, logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
+from kubist.api.representation.status import render_status
 from kubist.clock import SYSTEM, Clock
-from kubist.codec.status import render_status
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents, zpages

@@ -7,10 +7,10 @@ import asyncio
 import orjson
 import pytest
 
+from kubist.api.representation.budget import Kept
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
-from kubist.codec.representation_budget import Kept
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.verbs.representations import representation

@@ -8,9 +8,9 @@ from itertools import product
 import orjson
 import pytest
 
-from kubist.codec import representation_budget
+from kubist.api.representation import budget as representation_budget
+from kubist.api.representation.budget import Kept
 from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
-from kubist.codec.representation_budget import Kept
 from kubist.storage.cache import Change
 from kubist.verbs.representations import representation
 
@@ -70,7 +70,7 @@ def test_table_events_differ_by_include_object() -> None:
 
 def test_cached_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Kept(4000)
-    monkeypatch.setattr("kubist.codec.representation.EVENTS", bound)
+    monkeypatch.setattr("kubist.api.representation.representation.EVENTS", bound)
     shown = representation(resource("ConfigMap"), MediaType(JSON))
     changes = [Change(revision, None, config_map(str(revision))) for revision in range(1, 50)]
     for change in changes:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubist.api.representation.representation import Representation
 from kubist.codec.negotiate import JSON, YAML, MediaType
-from kubist.codec.representation import Representation
 from kubist.meta.durations import human_duration
 from kubist.meta.object import Object
 from kubist.meta.status import APIError

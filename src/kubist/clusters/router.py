@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Mapping
 
+from kubist.api.representation.status import render_status
 from kubist.clock import CURRENT
 from kubist.clusters.cluster import GROUP, RESOURCE, Cluster
-from kubist.codec.status import render_status
 from kubist.http.messages import Answer, HangUp, Request, Response
 from kubist.meta import status
 from kubist.server import Server

@@ -12,9 +12,9 @@ import orjson
 
 from kubist import featuregates
 from kubist.aggregation.aggregation import Aggregation
+from kubist.api.representation.protobuf import enveloped
+from kubist.api.representation.representation import indented
 from kubist.codec import negotiate, yaml
-from kubist.codec.representation import indented
-from kubist.codec.representation_protobuf import enveloped
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from kubist import featuregates
+from kubist.api.representation.representation import indented
 from kubist.codec import negotiate, yaml
-from kubist.codec.representation import indented
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.http.messages import Request, Response
 from kubist.meta import durations, times

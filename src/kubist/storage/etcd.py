@@ -12,13 +12,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from kubist import eager_task
-
-from . import etcd_messages as pb
-from .etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
-from .etcd_compact import compact, compact_forever
-from .etcd_lease import Leases
-from .hub import Hub
-from .store import (
+from kubist.storage import etcd_messages as pb
+from kubist.storage.etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
+from kubist.storage.etcd_compact import compact, compact_forever
+from kubist.storage.etcd_lease import Leases
+from kubist.storage.hub import Hub
+from kubist.storage.store import (
     Batch,
     Compacted,
     Conflict,

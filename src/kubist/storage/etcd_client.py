@@ -12,8 +12,8 @@ from typing import Any
 
 import grpc
 
-from . import etcd_messages as pb
-from .store import Compacted, FutureRevision, OpenFailed, StoreError, Unavailable
+from kubist.storage import etcd_messages as pb
+from kubist.storage.store import Compacted, FutureRevision, OpenFailed, StoreError, Unavailable
 
 CALL_SECONDS = 5.0
 CONNECT_SECONDS = 2.0

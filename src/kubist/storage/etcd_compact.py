@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from . import etcd_messages as pb
-from .etcd_client import EtcdClient
-from .store import Compacted, StoreError
+from kubist.storage import etcd_messages as pb
+from kubist.storage.etcd_client import EtcdClient
+from kubist.storage.store import Compacted, StoreError
 
 CLOCK = b"compact_rev_key"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from . import etcd_messages as pb
-from .etcd_client import EtcdClient
+from kubist.storage import etcd_messages as pb
+from kubist.storage.etcd_client import EtcdClient
 
 SHARE = 20
 """A key may live longer than its ttl by 1/SHARE of the ttl, at most SHARE_SECONDS."""

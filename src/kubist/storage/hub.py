@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from .store import Batch, Event, Unavailable
+from kubist.storage.store import Batch, Event, Unavailable
 
 QUEUED_EVENTS = 4096
 """Maximum unread events of one watch. On overflow the queue is dropped and the watch reads history instead."""

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from .store import (
+from kubist.storage.store import (
     Batch,
     Compacted,
     Conflict,

@@ -14,11 +14,20 @@ from itertools import islice
 from sortedcontainers import SortedDict
 
 from kubist.clock import CURRENT, Timer
-
-from .hub import Hub
-from .retention import Retention
-from .sqlite_log import FIRST_REVISION, prefix_end
-from .store import Batch, Compacted, Conflict, Event, FutureRevision, KeyValue, Scan, Unavailable, Write
+from kubist.storage.hub import Hub
+from kubist.storage.retention import Retention
+from kubist.storage.sqlite_log import FIRST_REVISION, prefix_end
+from kubist.storage.store import (
+    Batch,
+    Compacted,
+    Conflict,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Scan,
+    Unavailable,
+    Write,
+)
 
 REPLAYED_CHANGES = 2000
 EXPIRED_KEYS = 256

@@ -12,11 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kubist import eager_task
-
-from . import ipc
-from .hub import Hub
-from .shared import SharedRevision
-from .store import Batch, KeyValue, OpenFailed, Scan, Unavailable
+from kubist.storage import ipc
+from kubist.storage.hub import Hub
+from kubist.storage.shared import SharedRevision
+from kubist.storage.store import Batch, KeyValue, OpenFailed, Scan, Unavailable
 
 OPEN_SECONDS = 10.0
 OWNER_TIMEOUT = 5.0

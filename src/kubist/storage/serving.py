@@ -14,10 +14,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from kubist import eager_task
-
-from . import ipc
-from .shared import SharedRevision
-from .store import Batch, Compacted, Store, Unavailable
+from kubist.storage import ipc
+from kubist.storage.shared import SharedRevision
+from kubist.storage.store import Batch, Compacted, Store, Unavailable
 
 log = logging.getLogger("kubist.storage")
 

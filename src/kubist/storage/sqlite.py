@@ -10,12 +10,12 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 
-from . import sqlite_log as log
-from .hub import Hub
-from .retention import Retention
-from .sqlite_file import DatabaseFile
-from .sqlite_writer import Writer
-from .store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable, Write
+from kubist.storage import sqlite_log as log
+from kubist.storage.hub import Hub
+from kubist.storage.retention import Retention
+from kubist.storage.sqlite_file import DatabaseFile
+from kubist.storage.sqlite_writer import Writer
+from kubist.storage.store import Batch, Compacted, FutureRevision, KeyValue, Scan, Unavailable, Write
 
 
 class SqliteStore:

@@ -15,8 +15,7 @@ import stat
 from pathlib import Path
 
 from kubist import files
-
-from .store import DamageFound, OpenFailed, StoreDamaged, StoreInUse, Unavailable
+from kubist.storage.store import DamageFound, OpenFailed, StoreDamaged, StoreInUse, Unavailable
 
 log = logging.getLogger("kubist.storage")
 

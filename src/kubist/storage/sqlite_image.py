@@ -8,9 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from kubist import files
-
-from .memory import StoreImage
-from .sqlite_file import SCHEMA
+from kubist.storage.memory import StoreImage
+from kubist.storage.sqlite_file import SCHEMA
 
 
 def write_database(path: Path, image: StoreImage) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from .sqlite_file import damage
-from .store import Event, KeyValue
+from kubist.storage.sqlite_file import damage
+from kubist.storage.store import Event, KeyValue
 
 FIRST_REVISION = 1
 """Revision of an empty store, as in etcd. resourceVersion "0" has a special meaning, so 0 is not used."""

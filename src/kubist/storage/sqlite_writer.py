@@ -11,12 +11,11 @@ import sqlite3
 from collections.abc import Sequence
 
 from kubist.clock import CURRENT, Timer
-
-from . import sqlite_log as log
-from .hub import Hub
-from .sqlite_commit import CommitThread, commit
-from .sqlite_file import DatabaseFile
-from .store import Conflict, Event, KeyValue, Unavailable, Write
+from kubist.storage import sqlite_log as log
+from kubist.storage.hub import Hub
+from kubist.storage.sqlite_commit import CommitThread, commit
+from kubist.storage.sqlite_file import DatabaseFile
+from kubist.storage.store import Conflict, Event, KeyValue, Unavailable, Write
 
 BATCH_WRITES = 512
 """Maximum writes in one transaction, so that it blocks the event loop for a few milliseconds at most."""

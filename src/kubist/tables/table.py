@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist import clock
-from kubist.codec.partial import Metadata, internal, list_meta
-from kubist.codec.representation import Cached, Chunks, Json, ListMeta, Representation, in_turns, is_status
-from kubist.codec.representation_budget import EVENTS, KEPT
+from kubist.api.representation.budget import EVENTS, KEPT
+from kubist.api.representation.partial import Metadata, internal, list_meta
+from kubist.api.representation.representation import (
+    Cached,
+    Chunks,
+    Json,
+    ListMeta,
+    Representation,
+    in_turns,
+    is_status,
+)
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry

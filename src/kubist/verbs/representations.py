@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.api.representation.representation import Json, Representation
 from kubist.codec import negotiate
 from kubist.codec.negotiate import Endpoint, MediaType
-from kubist.codec.representation import Json, Representation
 from kubist.resources.resource import Resource
 
 _INCLUDED = ("", "Metadata", "Object", "None")
@@ -49,12 +49,12 @@ def _make(resource: Resource, media: MediaType, include: str) -> Representation:
     shown = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
         # Saves start-up time: most clients ask for JSON.
-        from kubist.codec.representation_yaml import Yaml
+        from kubist.api.representation.yaml import Yaml
 
         return Yaml(shown)
     if media.pretty:
         # Saves start-up time: most clients ask for compact JSON.
-        from kubist.codec.representation_yaml import Indented
+        from kubist.api.representation.yaml import Indented
 
         return Indented(shown)
     return shown
@@ -68,7 +68,7 @@ def _json(resource: Resource, media: MediaType, include: str) -> Representation:
         return Table(resource, media.version, include)
     if media.convert_to:
         # Saves start-up time: loaded with the first request for metadata only.
-        from kubist.codec.partial import partial
+        from kubist.api.representation.partial import partial
 
         return partial(resource, media.convert_to, media.version)
     return Json(resource)
@@ -77,10 +77,10 @@ def _json(resource: Resource, media: MediaType, include: str) -> Representation:
 def _messages(resource: Resource, media: MediaType) -> Representation:
     if media.convert_to:
         # Saves start-up time: loaded with the first request for metadata only.
-        from kubist.codec.partial import KIND, PartialProtobuf
+        from kubist.api.representation.partial import KIND, PartialProtobuf
 
         return PartialProtobuf(resource, media.version, lists=media.convert_to != KIND)
     # Saves start-up time: loaded with the first request for protobuf.
-    from kubist.codec.representation_protobuf import Protobuf
+    from kubist.api.representation.protobuf import Protobuf
 
     return Protobuf(resource)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubist.api.representation.representation import Representation
 from kubist.codec import negotiate
-from kubist.codec.representation import Representation
 from kubist.http import compression
 from kubist.http.compression import GZIP_THRESHOLD
 from kubist.http.messages import Response

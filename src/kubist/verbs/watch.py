@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Any
 
-from kubist.codec.representation import Representation
+from kubist.api.representation.representation import Representation
 from kubist.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.meta import status
 from kubist.resources.context import Seat

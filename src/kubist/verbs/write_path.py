@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from kubist.codec.representation import Representation
+from kubist.api.representation.representation import Representation
 from kubist.filters.authorization_query import attributes
 from kubist.http.messages import Response
 from kubist.meta import generation, status

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
+from kubist.api.representation.representation import TURN, Cached, Chunks, ListMeta, Representation, indented
 from kubist.codec import negotiate
-from kubist.codec.representation import TURN, Cached, Chunks, ListMeta, Representation, indented
 from kubist.codec.yaml_emit import dumps
 from kubist.meta.object import Object
 from kubist.storage.cache import Entry

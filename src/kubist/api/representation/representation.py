@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec.representation_budget import EVENTS, KEPT
+from kubist.api.representation.budget import EVENTS, KEPT
 from kubist.meta.object import Object
 from kubist.storage.cache import Change, Entry
 

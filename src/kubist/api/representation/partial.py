@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from kubist.api.representation.protobuf import END, Messages, enveloped
+from kubist.api.representation.representation import (
+    Cached,
+    Chunks,
+    Json,
+    ListMeta,
+    Representation,
+    is_status,
+)
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from kubist.codec.representation import Cached, Chunks, Json, ListMeta, Representation, is_status
-from kubist.codec.representation_protobuf import END, Messages, enveloped
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.schema.catalog import by_name

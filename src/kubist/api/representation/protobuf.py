@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kubist.api.representation.representation import Cached, Chunks, ListMeta
 from kubist.codec import protobuf
 from kubist.codec import protobuf_wire as wire
-from kubist.codec.representation import Cached, Chunks, ListMeta
 from kubist.meta.object import Object
 from kubist.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from kubist.api.representation.representation import indented
 from kubist.codec import negotiate, protobuf, yaml
-from kubist.codec.representation import indented
 from kubist.http.messages import Request
 from kubist.jsontext.errors import DecodeError
 from kubist.meta import status

@@ -1,0 +1,1 @@
+"""Representations of stored objects: JSON, YAML, protobuf and metadata only."""
