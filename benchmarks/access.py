@@ -13,10 +13,10 @@ from pathlib import Path
 import uvloop
 
 from kubist import request as requests
+from kubist.base.http import certificates
+from kubist.base.http.messages import Request
 from kubist.config import Config
 from kubist.filters.tokens import TokenSigner
-from kubist.http import certificates
-from kubist.http.messages import Request
 from kubist.resources.context import Context
 from kubist.server import Server
 

@@ -38,7 +38,7 @@ class Connection:
     peer, peer_certificates = ("127.0.0.1", 1), ()
 
     def __init__(self) -> None:
-        from kubist.http import Limits
+        from kubist.base.http import Limits
 
         self.host = SimpleNamespace(limits=Limits(), now=0.0)
         self.scratch: dict[str, object] = {}
@@ -71,10 +71,10 @@ def transport() -> Iterator[Pair]:
     from hpack.huffman_table import decode_huffman
 
     from kubist import known_paths
-    from kubist.eager_task import begin
-    from kubist.http import hpack
-    from kubist.http.known_heads import KnownHeads
-    from kubist.http.reader import Reader
+    from kubist.base.eager_task import begin
+    from kubist.base.http import hpack
+    from kubist.base.http.known_heads import KnownHeads
+    from kubist.base.http.reader import Reader
 
     class NoKnownHeads(KnownHeads):
         def add(self, data: bytes, headers: dict[str, str]) -> None: ...
@@ -164,7 +164,7 @@ def writes() -> Iterator[Pair]:
 
 
 def representations() -> Iterator[Pair]:
-    from kubist.caching import bounded_cache
+    from kubist.base.caching import bounded_cache
     from kubist.codec import yaml_emit
     from kubist.meta import names
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from kubist.caching import BoundedCache, key_length
+from kubist.base.caching import BoundedCache, key_length
 from kubist.server import Server
 from tests.live import Pki
 

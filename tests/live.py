@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import uvloop
 import yaml
 
+from kubist.base.http.certificates import new_authority, save
 from kubist.config import Config
-from kubist.http.certificates import new_authority, save
 from kubist.meta.object import Object
 from kubist.server import Server
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from types import FunctionType
 
-from kubist.caching import skip_validated
+from kubist.base.caching import skip_validated
 
 _CODE = skip_validated(str)(lambda _value: []).__code__
 

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Protocol
 
-from kubist.http.spdy import DICTIONARY
+from kubist.base.http.spdy import DICTIONARY
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY, HEADERS = 1, 2, 3, 6, 7, 8
 

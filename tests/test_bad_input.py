@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from kubist.http.messages import Request, Response
+from kubist.base.http.messages import Request, Response
 from tests.crd.defining import define, definition, version
 from tests.live import MERGE, TOKEN, Client, Live
 

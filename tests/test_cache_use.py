@@ -1,4 +1,4 @@
-"""Use of caches in the source: `kubist.caching` for all keys from clients, exceptions only with a reason."""
+"""Use of caches in the source: `kubist.base.caching` for all keys from clients, exceptions only with a reason."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ KEPT = {
     "admission/admission_request.py:_view",
     "filters/audit.py:_sent",
     "filters/authentication.py:user",
-    "jsontext/complaints.py:at",
+    "base/jsontext/complaints.py:at",
     "storage/labelindex.py:examine",
     # The keys are fixed labels of metrics.
     "admission/chain.py:_take",
@@ -120,7 +120,7 @@ def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
         (f"{name}:{node.name}", node)
         for name, _, nodes in modules()
         for node in nodes
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and name != "caching.py"
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and name != "base/caching.py"
     ]
 
 
@@ -140,7 +140,7 @@ def test_functools_caches_have_fixed_keys() -> None:
         for name, function in functions()
         if any(map(_is_unbounded, function.decorator_list)) and _takes_arguments(function)
     }
-    assert found == FIXED, "use kubist.caching.bounded_cache, or give the reason here"
+    assert found == FIXED, "use kubist.base.caching.bounded_cache, or give the reason here"
 
 
 def test_caches_do_not_keep_replaced_schemas() -> None:
@@ -168,7 +168,7 @@ def test_functools_caches_are_used_only_as_decorators() -> None:
         }
         for node in nodes:
             if isinstance(node, ast.Call) and _is_unbounded(node) and id(node) not in decorators:
-                raise AssertionError(f"{name}:{node.lineno}: use kubist.caching.ComputedCache")
+                raise AssertionError(f"{name}:{node.lineno}: use kubist.base.caching.ComputedCache")
 
 
 def test_no_cache_is_emptied_by_hand() -> None:
@@ -184,7 +184,7 @@ def test_no_cache_is_emptied_by_hand() -> None:
                 ]
                 if any(call.endswith((".clear", ".popitem")) for call in calls):
                     found.add(name)
-    assert found == STORED, "use kubist.caching.BoundedCache, or give the reason here"
+    assert found == STORED, "use kubist.base.caching.BoundedCache, or give the reason here"
 
 
 _FILLS = (".add", ".append", ".extend", ".setdefault", ".update")
@@ -216,7 +216,7 @@ def test_containers_of_modules_are_filled_with_fixed_keys() -> None:
                     filled = node.func.value  # type: ignore[attr-defined]
                 if isinstance(filled, ast.Name) and filled.id in containers:
                     found.add(f"{name}:{filled.id}")
-    assert found == COMPILED, "use kubist.caching.BoundedCache, or give the reason here"
+    assert found == COMPILED, "use kubist.base.caching.BoundedCache, or give the reason here"
 
 
 def _looked_up(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
@@ -268,7 +268,7 @@ def test_attributes_that_are_caches_are_bounded() -> None:
         for name, function in functions()
         if any(text.rpartition(".")[2] not in bounded for text in _stores_missing_values(function))
     }
-    assert found == KEPT, "use kubist.caching.BoundedCache, or give the reason here"
+    assert found == KEPT, "use kubist.base.caching.BoundedCache, or give the reason here"
 
 
 def test_schemas_of_invented_versions_are_not_cached() -> None:

@@ -8,7 +8,7 @@ import tracemalloc
 import orjson
 import pytest
 
-from kubist.caching import BoundedCache, bounded_cache, key_length, skip_validated
+from kubist.base.caching import BoundedCache, bounded_cache, key_length, skip_validated
 
 
 @pytest.mark.parametrize(

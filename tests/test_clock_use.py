@@ -16,7 +16,7 @@ READS = re.compile(
 )
 WAITS = re.compile(r"\.call_(later|at)\(|\bloop\.time\(\)|\basyncio\.sleep\((?!0\))|\btime\.sleep\(")
 ALLOWED = {
-    "clock.py": "it is the clock",
+    "base/clock.py": "it is the clock",
     "bench/movable_clock.py": "it is the clock",
     "bench/clock_control.py": "the offset of a clock from the system's",
     "logs.py": "logs",
@@ -26,9 +26,9 @@ ALLOWED = {
     "discovery/sampling.py": "a profile of the process",
     "discovery/openapi.py": "HTTP headers for caches of clients",
     "storage/encryption/tally.py": "metrics",
-    "http/heads.py": "the HTTP header Date, which clients compare with their own clocks",
-    "http/tls.py": "how often a file is checked",
-    "http/certificates.py": "certificates of the server itself, which clients check by their own clocks",
+    "base/http/heads.py": "the HTTP header Date, which clients compare with their own clocks",
+    "base/http/tls.py": "how often a file is checked",
+    "base/http/certificates.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/front_proxy.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
     "runtime/kubeconfig.py": "how long to wait for a lock",
@@ -51,12 +51,12 @@ ALLOWED = {
 
 
 WAITS_ALLOWED = {
-    "clock.py": "it is the clock",
+    "base/clock.py": "it is the clock",
     "bench/movable_clock.py": "it is the clock",
     "bench/watch_faults.py": "delays of faults are in real time",
     "bench/recorder.py": "how long recent requests are kept for a client",
     "bench/replay.py": "a client of another server",
-    "http/": "network timeouts",
+    "base/http/": "network timeouts",
     "aggregation/": "the network to extension API servers",
     "verbs/watch.py": "timeouts and bookmarks of connections",
     "filters/": "the network to webhooks and issuers, and files that change",

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kubist
-from kubist.eager_task import begin, timeout
+from kubist.base.eager_task import begin, timeout
 
 
 def on_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -174,7 +174,7 @@ def test_nothing_else_needs_a_task_before_the_first_wait() -> None:
         for path in source.rglob("*.py")
         if needs_task.search(path.read_text())
     }
-    assert users == {"eager_task.py"}
+    assert users == {"base/eager_task.py"}
 
 
 STEPS = st.lists(

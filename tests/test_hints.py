@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.hints import LONGEST, did_you_mean
+from kubist.base.hints import LONGEST, did_you_mean
 
 
 def test_similar_name_is_suggested() -> None:

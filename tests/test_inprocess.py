@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import kubist
-from kubist.listening import bound
+from kubist.base.listening import bound
 from kubist.testing import Cluster, Host
 
 

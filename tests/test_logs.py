@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kubist import application, logs
-from kubist.http.messages import Answer
+from kubist.base.http.messages import Answer
 from kubist.resources.context import Context
 from tests.cli.processes import kubist, running
 from tests.live import TOKEN, Live, Pki, configmap

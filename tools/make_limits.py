@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from kubist import request
+from kubist.base.http import pool
+from kubist.base.http.limits import Limits
+from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
 from kubist.cel import PER_CALL_LIMIT
 from kubist.clusters import clusters, fairness
 from kubist.codec import negotiate
 from kubist.crd.rules import cost
 from kubist.filters import flowcontrol, impersonation
-from kubist.http import pool
-from kubist.http.limits import Limits
-from kubist.jsontext.json import MAX_DEPTH
 from kubist.kinds.core import configmap
 from kubist.meta import objectmeta
 from kubist.objectstore.registry import VALUE_LIMIT

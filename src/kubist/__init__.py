@@ -18,7 +18,7 @@ is one line with the next step. `kubist.testing` has the pytest fixtures and `Cl
 
 from __future__ import annotations
 
-from kubist.version import __version__
+from kubist.base.version import __version__
 
 TYPE_CHECKING = False  # Saves start-up time: executables of envtest do without `typing`.
 if TYPE_CHECKING:

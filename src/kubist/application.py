@@ -14,7 +14,10 @@ from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
 from kubist.api.representation.status import render_status
-from kubist.clock import SYSTEM, Clock
+from kubist.base.clock import SYSTEM, Clock
+from kubist.base.http.messages import Answer, HangUp, Request, Response, Stream
+from kubist.base.jsontext.quoting import quoted
+from kubist.base.offload import LONG, away
 from kubist.config import Config
 from kubist.crd import routes as custom_routes
 from kubist.discovery import documents, zpages
@@ -27,13 +30,10 @@ from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.handler_chain import HandlerChain
 from kubist.filters.seats import TOO_MANY, TooManyRequests
-from kubist.http.messages import Answer, HangUp, Request, Response, Stream
-from kubist.jsontext.quoting import quoted
 from kubist.logs import CURRENT
 from kubist.meta import durations, status
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
-from kubist.offload import LONG, away
 from kubist.resources import routes
 from kubist.resources.context import Context, User
 from kubist.resources.kubelet import Kubelet

@@ -203,7 +203,7 @@ class Config:
         for name in settings:
             if name not in cls.__dataclass_fields__:
                 # Saves start-up time: needed for a mistake only.
-                from kubist.hints import did_you_mean
+                from kubist.base.hints import did_you_mean
 
                 hint = did_you_mean(name, cls.__dataclass_fields__)
                 raise TypeError(f'kubist.Config has no setting "{name}"{hint}')

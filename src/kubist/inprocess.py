@@ -21,12 +21,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
 
-from kubist import files
 from kubist import server as api_server
+from kubist.base import files
+from kubist.base.listening import reachable
+from kubist.base.offload import on_loop
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import InvalidSettings, StartError
-from kubist.listening import reachable
-from kubist.offload import on_loop
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import front_proxy
 from kubist.runtime.identity import OWN_FILES, Identity

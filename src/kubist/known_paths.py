@@ -13,7 +13,7 @@ takes about 105,000 in all, without transport (`benchmarks/optimisations.py`). `
 
 from __future__ import annotations
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.request import RequestInfo, parse, parse_query
 
 LONGEST_LINE = 320

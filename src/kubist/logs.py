@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

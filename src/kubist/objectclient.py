@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
+from kubist.base.http.messages import Request
+from kubist.base.http.pool import Pool
 from kubist.filters.authorization_query import attributes
-from kubist.http.messages import Request
-from kubist.http.pool import Pool
 from kubist.kinds.core import service_ports
 from kubist.meta import status
 from kubist.meta.object import Object

@@ -11,11 +11,18 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import bootstrap, eager_task, featuregates, files
+from kubist import bootstrap, featuregates
 from kubist.admission.chain import Admission
 from kubist.admission.order import build
 from kubist.application import API
-from kubist.clock import CURRENT, SYSTEM, Clock
+from kubist.base import eager_task, files
+from kubist.base.clock import CURRENT, SYSTEM, Clock
+from kubist.base.extras import missing_dependency
+from kubist.base.http.limits import Limits
+from kubist.base.http.messages import Application
+from kubist.base.http.pool import Pool
+from kubist.base.http.server import HttpServer
+from kubist.base.listening import bound
 from kubist.config import Config
 from kubist.control.allocations import repair_allocations
 from kubist.control.authenticationtrust import keep_trust
@@ -25,14 +32,8 @@ from kubist.crd.controller import CRDController
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
 from kubist.errors import InvalidSettings
-from kubist.extras import missing_dependency
 from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
-from kubist.http.limits import Limits
-from kubist.http.messages import Application
-from kubist.http.pool import Pool
-from kubist.http.server import HttpServer
-from kubist.listening import bound
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
 from kubist.resources.runtimeconfig import served_resources

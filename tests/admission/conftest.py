@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.base.http.certificates import new_authority, save
+from kubist.base.http.messages import Request, Response
 from kubist.config import Config
-from kubist.http.certificates import new_authority, save
-from kubist.http.messages import Request, Response
 from kubist.meta.object import Object
 from kubist.server import Server
 

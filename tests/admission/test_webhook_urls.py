@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kubist.http.client import CallFailed, get, post
+from kubist.base.http.client import CallFailed, get, post
 from kubist.webhooks.client import WebhookClient, trust
 from tests.admission.conftest import Client, WebhookServer, configuration, webhook
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.http.certificates import load_authority, save
+from kubist.base.http.certificates import load_authority, save
 from kubist.webhooks.client import resolve
 from tests.aggregation.backends import (
     APISERVICES,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kubist.http import certificates
+from kubist.base.http import certificates
 from kubist.runtime import front_proxy
 from kubist.runtime.pki import prepare
 from kubist.testing import Cluster

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubist import clock as clocks
+from kubist.base import clock as clocks
+from kubist.base.clock import CURRENT
 from kubist.bench.movable_clock import FASTEST, LATEST, MovableClock
-from kubist.clock import CURRENT
 
 HOUR = 3600.0
 

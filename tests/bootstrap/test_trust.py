@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kubist import bootstrap
+from kubist.base.http.certificates import new_authority
 from kubist.bootstrap.trust import TRUST, Trust
 from kubist.config import Config
-from kubist.http.certificates import new_authority
 from tests.filters.certs import authority
 
 HEADERS: dict[str, Any] = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import re2  # type: ignore[import-untyped]
 
+from kubist.base.offload import Lengthy, stay
 from kubist.cel import regex
-from kubist.offload import Lengthy, stay
 
 ORDINARY = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LARGE = r"^\p{L}{1,63}$"

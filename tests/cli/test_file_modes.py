@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist import files
+from kubist.base import files
 from kubist.clusters import credentials
 from kubist.config import Config
 from kubist.inprocess import Server

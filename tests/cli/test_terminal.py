@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kubist.base.terminal import paint
 from kubist.cli import progress
 from kubist.cli.columns import aligned, size
-from kubist.terminal import paint
 from tests import programs
 from tests.cli.processes import environment, kubist
 from tests.cli.terminals import Terminal, plain

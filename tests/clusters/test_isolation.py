@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from kubist.base.http import certificates
 from kubist.clusters.hosting import Hosting
-from kubist.http import certificates
 from kubist.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster

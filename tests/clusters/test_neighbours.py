@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from kubist.base.http.messages import Answer, Request
 from kubist.clusters.fairness import REQUESTS, RequestTurns
 from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.spec import Limits
-from kubist.http.messages import Answer, Request
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster

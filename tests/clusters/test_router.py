@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from kubist.base.http.messages import Request, Response
 from kubist.clusters.router import Router
-from kubist.http.messages import Request, Response
 
 
 @pytest.mark.parametrize(

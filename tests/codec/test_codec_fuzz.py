@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubist.base.jsontext import json
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import protobuf, yaml
-from kubist.jsontext import json
-from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_body, decode_value
 

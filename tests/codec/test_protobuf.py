@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import protobuf, protobuf_decode, protobuf_mistakes
 from kubist.codec import protobuf_wire as wire
-from kubist.jsontext.errors import DecodeError
 from kubist.patch.apply import fieldsv1
 from kubist.schema.catalog import by_name, schema_for
 from kubist.schema.decode import decode

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 
 READ: list[tuple[str, Any]] = [
     ("", None),

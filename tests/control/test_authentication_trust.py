@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kubist.base.http.certificates import new_authority
 from kubist.bootstrap.trust import TRUST
 from kubist.control import authenticationtrust
-from kubist.http.certificates import new_authority
 from tests.live import Live, Pki
 from tests.waiting import wait_for
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.clock import Clock
+from kubist.base.clock import Clock
 from kubist.control.events import BURST, COMBINED, REFILL_SECONDS, SIMILAR, EventRecorder
 from kubist.meta.object import Object
 from tests.live import Live

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubist.clock import Clock, Timer
+from kubist.base.clock import Clock, Timer
 from kubist.control.queue import Queue
 
 

@@ -7,10 +7,10 @@ import asyncio
 import orjson
 import pytest
 
+from kubist.base.http.messages import Answer, Request, Response
 from kubist.config import Config
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
-from kubist.http.messages import Answer, Request, Response
 from kubist.meta.status import APIError
 from kubist.request import parse, parse_query
 from kubist.resources.context import User

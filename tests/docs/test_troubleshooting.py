@@ -25,7 +25,7 @@ PACKAGES = (
     "cli",
     "clusters",
     "extras.py",
-    "http/tls.py",
+    "base/http/tls.py",
     "inprocess.py",
     "runtime",
     "server.py",

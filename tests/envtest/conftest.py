@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from kubist.base.http.certificates import new_authority, save
 from kubist.cli.envtest import make_assets
-from kubist.http.certificates import new_authority, save
 from tests.cli.processes import environment
 from tests.storage.etcd_server import free_port
 from tests.waiting import wait_for

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubist.http.certificates import new_authority
+from kubist.base.http.certificates import new_authority
 
 SHOW = "print('\\n'.join(sys.modules), file=sys.stderr)"
 
@@ -23,7 +23,7 @@ def loaded(program: str, home: Path) -> set[str]:
 def test_client_of_the_helper_loads_no_other_python_module(tmp_path: Path) -> None:
     modules = loaded("from kubist.envtest.client import run; assert run('missing', '', []) is None", tmp_path)
     ours = {name for name in modules if name.partition(".")[0] == "kubist"}
-    assert ours == {"kubist", "kubist.version", "kubist.envtest", "kubist.envtest.client"}
+    assert ours == {"kubist", "kubist.base", "kubist.base.version", "kubist.envtest", "kubist.envtest.client"}
     assert not modules & {"socket", "typing", "re", "enum", "json", "signal"}
 
 
@@ -45,7 +45,7 @@ def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
 def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
     modules = loaded("from kubist.envtest.etcd import main; main(['--help'])", tmp_path)
     ours = {name for name in modules if name.partition(".")[0] == "kubist"}
-    assert ours == {"kubist", "kubist.version", "kubist.envtest", "kubist.envtest.etcd"}
+    assert ours == {"kubist", "kubist.base", "kubist.base.version", "kubist.envtest", "kubist.envtest.etcd"}
     assert not modules & {"socket", "typing", "re", "enum", "json"}
 
 

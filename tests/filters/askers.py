@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from kubist.http.messages import Request, Response
+from kubist.base.http.messages import Request, Response
 from kubist.meta.object import Object
 from tests.live import Answer, Client, Live, Pki
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.base.http.client import CallFailed
 from kubist.filters import auditwebhook
 from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
-from kubist.http.client import CallFailed
 from kubist.meta.object import Object
 from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from kubist import files
+from kubist.base import files
 from kubist.filters.auditfile import AuditFile
 
 WRITERS, LINES, SIZE = 4, 200, 1000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.http.ciphers import SUITES, openssl_ciphers
+from kubist.base.http.ciphers import SUITES, openssl_ciphers
 from kubist.meta.object import Object
 from tests.live import Live, Pki
 

@@ -15,10 +15,10 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubist.aggregation import backend
+from kubist.base.http.certificates import Pair, save
 from kubist.filters.claims import ClaimMapping
 from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.filters.oidc import OIDC, Issuer
-from kubist.http.certificates import Pair, save
 from kubist.webhooks.client import trust
 from tests.filters.certs import authority, make
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.http.messages import Request, Response
+from kubist.base.http.messages import Request, Response
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource
 from tests.growth.filling import Path_, candidates, filled

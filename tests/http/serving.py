@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from kubist.http import HttpServer, Limits, server_context
-from kubist.http.certificates import Authority, Pair, new_authority, save
-from kubist.http.messages import Answer, Request, Response, Stream, StreamWriter
+from kubist.base.http import HttpServer, Limits, server_context
+from kubist.base.http.certificates import Authority, Pair, new_authority, save
+from kubist.base.http.messages import Answer, Request, Response, Stream, StreamWriter
 
 T = TypeVar("T")
 JSON = [(b"Content-Type", b"application/json")]

@@ -8,12 +8,12 @@ from collections import Counter
 import hpack
 import pytest
 
-from kubist.http import Limits
-from kubist.http.bodies import Pieces, add, joined
-from kubist.http.fields import request_fields
-from kubist.http.frames import Error, Flag, Kind, frame
-from kubist.http.hpack import Decoder
-from kubist.http.messages import Answer, Request, Response
+from kubist.base.http import Limits
+from kubist.base.http.bodies import Pieces, add, joined
+from kubist.base.http.fields import request_fields
+from kubist.base.http.frames import Error, Flag, Kind, frame
+from kubist.base.http.hpack import Decoder
+from kubist.base.http.messages import Answer, Request, Response
 from tests.http.h2client import H2Client, frames_in
 from tests.http.serving import JSON, Pki, Serving, Site
 from tests.http.test_http2_abuse import END, OPEN, REQUEST, block, goaway_code, talk

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kubist.http import conversation as module
-from kubist.http.conversation import HIGH_WATER, Conversation
-from kubist.http.messages import Stream
+from kubist.base.http import conversation as module
+from kubist.base.http.conversation import HIGH_WATER, Conversation
+from kubist.base.http.messages import Stream
 
 
 class Wire:

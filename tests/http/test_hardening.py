@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kubist.http import Limits
+from kubist.base.http import Limits
 from tests.http.serving import Serving, Site, read_all, read_until
 from tests.waiting import wait_for
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from kubist.http import Limits
-from kubist.http.frames import Error, Kind
+from kubist.base.http import Limits
+from kubist.base.http.frames import Error, Kind
 from tests.http.h2client import H2Client, frames_in
 from tests.http.serving import Pki, Serving, Site, read_all
 from tests.waiting import wait_for

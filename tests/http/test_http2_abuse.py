@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import hpack
 import pytest
 
-from kubist.http import Limits
-from kubist.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
-from kubist.http.hpack import Decoder
-from kubist.http.messages import Answer, Request
+from kubist.base.http import Limits
+from kubist.base.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
+from kubist.base.http.hpack import Decoder
+from kubist.base.http.messages import Answer, Request
 from tests.http.h2client import H2Client, RawFrame, frames_in
 from tests.http.serving import SHORT, Pki, Serving, Site
 from tests.waiting import wait_for

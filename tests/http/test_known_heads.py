@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.http import Limits
-from kubist.http.known_heads import KnownHeads
-from kubist.http.messages import Request
-from kubist.http.reader import Reader, Refusal
+from kubist.base.http import Limits
+from kubist.base.http.known_heads import KnownHeads
+from kubist.base.http.messages import Request
+from kubist.base.http.reader import Reader, Refusal
 
 
 class _Connection:

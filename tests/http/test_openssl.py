@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kubist.http import openssl
+from kubist.base.http import openssl
 
 
 def test_tested_python_with_a_shared_openssl_is_reached() -> None:

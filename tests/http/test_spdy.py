@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from kubist.http import spdy
-from kubist.http.spdy import CONTROL_LIMIT, DICTIONARY, Session, SpdyError, SpdyStream
+from kubist.base.http import spdy
+from kubist.base.http.spdy import CONTROL_LIMIT, DICTIONARY, Session, SpdyError, SpdyStream
 from tests.spdyclient import GOAWAY, HEADERS, PING, RST_STREAM, SYN_STREAM, SpdyClient
 
 

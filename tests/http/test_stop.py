@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kubist.http import HttpServer, connection
+from kubist.base.http import HttpServer, connection
 from tests.http.serving import Pki, Serving, Site, read_all, read_until
 from tests.waiting import wait_for
 

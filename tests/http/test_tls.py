@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kubist.http import openssl, server_context
-from kubist.http.certificates import Pair, load_authority, new_authority, save
-from kubist.http.tls import client_context, read_certificates
+from kubist.base.http import openssl, server_context
+from kubist.base.http.certificates import Pair, load_authority, new_authority, save
+from kubist.base.http.tls import client_context, read_certificates
 from tests import programs
 from tests.http.serving import Pki, Serving, Site, read_all
 
@@ -285,5 +285,5 @@ def test_keys_have_the_encoding_of_kubernetes_tools() -> None:
 
 
 def test_serving_does_not_import_cryptography() -> None:
-    program = "import sys, kubist.http.server, kubist.server; sys.exit('cryptography' in sys.modules)"
+    program = "import sys, kubist.base.http.server, kubist.server; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

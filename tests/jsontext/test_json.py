@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubist.jsontext import json
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext import json
+from kubist.base.jsontext.errors import DecodeError
 
 
 @pytest.mark.parametrize(

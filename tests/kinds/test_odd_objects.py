@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.strategy import Update
 from kubist.schema.node import Schema

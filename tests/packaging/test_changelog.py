@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.version import __version__
+from kubist.base.version import __version__
 from tests.cli.processes import ROOT
 
 

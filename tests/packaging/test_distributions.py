@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.version import __version__
+from kubist.base.version import __version__
 from tests.archives import unpack
 from tests.cli.processes import ROOT
 from tests.packaging.installed import build, check_serving, run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.schema.catalog import schema_for
 from kubist.schema.decode import decode
 

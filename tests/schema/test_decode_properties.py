@@ -8,8 +8,8 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import protobuf
-from kubist.jsontext.errors import DecodeError
 from kubist.schema import catalog
 from kubist.schema import decode as decoder
 from kubist.schema.decode import decode

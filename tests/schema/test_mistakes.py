@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_body
 

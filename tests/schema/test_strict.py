@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.schema.catalog import schema_for
 from kubist.schema.strict import decode_body, decode_value
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.http.messages import Response, Stream
+from kubist.base.http.messages import Response, Stream
 from tests.crd.defining import define
 from tests.live import TOKEN, Live, Pki
 from tests.soak.sizes import Note, size

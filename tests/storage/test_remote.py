@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.storage import ipc, remote
 from kubist.storage.remote import RemoteStore
 from kubist.storage.store import Batch, Compacted, Event, KeyValue, OpenFailed, Unavailable

@@ -8,10 +8,11 @@ from pathlib import Path
 
 LOADED = {
     "kubist",
+    "kubist.base",
+    "kubist.base.version",
     "kubist.testing",
     "kubist.testing.plugin",
     "kubist.testing.running_test",
-    "kubist.version",
 }
 """Modules of Kubist that pytest loads in a suite without clusters."""
 

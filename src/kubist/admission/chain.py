@@ -12,9 +12,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
+from kubist.base.offload import LONG
 from kubist.meta.object import Object
-from kubist.offload import LONG
 from kubist.resources.context import Context
 from kubist.storage.collection import Collection
 

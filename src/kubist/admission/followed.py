@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from kubist.aggregation.availability import (
 from kubist.aggregation.backend import Backend, backend_of
 from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
+from kubist.base.http.messages import Answer, Request
 from kubist.config import Config
-from kubist.http.messages import Answer, Request
 from kubist.meta import status, times
 from kubist.meta.object import Object
 from kubist.objectstore.registry import Registry

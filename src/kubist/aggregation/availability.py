@@ -11,7 +11,7 @@ import orjson
 
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import CHECKER, identity_headers
-from kubist.http.client import CallFailed, get
+from kubist.base.http.client import CallFailed, get
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:

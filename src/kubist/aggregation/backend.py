@@ -9,8 +9,8 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubist.caching import bounded_cache
-from kubist.http.tls import client_context, stamp
+from kubist.base.caching import bounded_cache
+from kubist.base.http.tls import client_context, stamp
 from kubist.meta.object import Object
 from kubist.webhooks.client import LONGEST_BUNDLE, resolve
 

@@ -6,16 +6,16 @@ import logging
 from string import punctuation
 from urllib.parse import quote
 
-from kubist import eager_task
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
 from kubist.aggregation.relay import Relay
 from kubist.aggregation.tunnel import Tunnel, wants_upgrade
+from kubist.base import eager_task
+from kubist.base.http.answers import SWITCHING, Head, pieces, read_head
+from kubist.base.http.client import CallFailed, explain
+from kubist.base.http.messages import Answer, Headers, Request, Response
+from kubist.base.http.pool import Connection, Pool, Where, begin
 from kubist.config import Config
-from kubist.http.answers import SWITCHING, Head, pieces, read_head
-from kubist.http.client import CallFailed, explain
-from kubist.http.messages import Answer, Headers, Request, Response
-from kubist.http.pool import Connection, Pool, Where, begin
 from kubist.meta import status
 from kubist.resources.context import Objects, User
 

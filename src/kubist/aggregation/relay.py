@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from kubist.http.answers import Head, pieces
-from kubist.http.messages import Headers, Stream, StreamWriter
+from kubist.base.http.answers import Head, pieces
+from kubist.base.http.messages import Headers, Stream, StreamWriter
 
 HIGH_WATER = 1 << 20
 """Bytes buffered for the client above which no more is read from the backend."""

@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 
 from kubist.aggregation.relay import HIGH_WATER, PAUSE_SECONDS
-from kubist.http.answers import PIECE
-from kubist.http.messages import Headers, Request, Stream, StreamWriter
-from kubist.http.pool import Connection
-from kubist.http.tunnel import Tunnel as ClientEnd
+from kubist.base.http.answers import PIECE
+from kubist.base.http.messages import Headers, Request, Stream, StreamWriter
+from kubist.base.http.pool import Connection
+from kubist.base.http.tunnel import Tunnel as ClientEnd
 
 
 def wants_upgrade(request: Request) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.application import API
+from kubist.base.http.messages import Response
 from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.http.messages import Response
 from kubist.meta import names, status
 from kubist.meta.object import Object
 from kubist.webhooks.client import trust

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.application import API
+from kubist.base.clock import CURRENT
+from kubist.base.http.messages import Answer, Application, Request
 from kubist.bench.authorizers import Authorizers
 from kubist.bench.call import Call, conflict
 from kubist.bench.clock_control import ClockControl
@@ -16,8 +18,6 @@ from kubist.bench.recordings_api import RecordingsAPI
 from kubist.bench.service_accounts import ServiceAccounts
 from kubist.bench.snapshots_api import SnapshotsAPI
 from kubist.bench.users import Users
-from kubist.clock import CURRENT
-from kubist.http.messages import Answer, Application, Request
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:

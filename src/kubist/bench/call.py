@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import orjson
 
-from kubist.hints import did_you_mean
-from kubist.http.messages import Request
-from kubist.jsontext.json import may_repeat, parse_repeats
-from kubist.jsontext.quoting import quoted
+from kubist.base.hints import did_you_mean
+from kubist.base.http.messages import Request
+from kubist.base.jsontext.json import may_repeat, parse_repeats
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import durations, fields, status, times
 from kubist.meta.fields import FieldError
 from kubist.meta.object import Object

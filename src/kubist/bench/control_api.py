@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
+from kubist.base.http.messages import Answer, Request, Response
 from kubist.bench.call import Call
-from kubist.http.messages import Answer, Request, Response
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.context import User

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from kubist.base.hints import did_you_mean
 from kubist.bench.call import Fields
 from kubist.bench.fault_expression import compile_expression
 from kubist.bench.fault_request import FaultRequest
 from kubist.cel import CompileError, Program
-from kubist.hints import did_you_mean
 from kubist.meta.selectors import LabelSelector, ParseError, parse_label_selector
 from kubist.request import RequestInfo
 

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from kubist.application import API
+from kubist.base.hints import did_you_mean
+from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
 from kubist.bench import fault_rules, stale_reads
 from kubist.bench.call import Fields, conflict
 from kubist.bench.fault import Fault
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.fault_status import failure_error
 from kubist.bench.leases import take_lease
-from kubist.hints import did_you_mean
-from kubist.http.messages import Answer, HangUp, Response, Stream, StreamWriter
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.context import Context

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kubist.base.http.messages import Response
 from kubist.bench.call import Call
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.meta.object import Object
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from kubist.http.messages import Stream, StreamWriter
+from kubist.base.http.messages import Stream, StreamWriter
 
 log = logging.getLogger("kubist.bench")
 

@@ -15,8 +15,8 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubist import clock
-from kubist.clock import Arguments, Clock
+from kubist.base import clock
+from kubist.base.clock import Arguments, Clock
 
 LATEST = 253_402_300_799.0
 """The last second of the year 9999, the last that objects can show."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kubist.base.version import __version__
 from kubist.bench import snapshots_api
 from kubist.bench.control_api import Handler, Named
 from kubist.bench.fault_openapi import FAULT, FAULT_RULE
@@ -14,7 +15,6 @@ from kubist.bench.schemas import DURATION, closed, list_of
 from kubist.bench.user_openapi import USER_BODIES, USER_RESULTS, USER_SCHEMAS
 from kubist.bench.workloads_openapi import WORKLOAD_BODIES, WORKLOAD_RESULTS, WORKLOAD_SCHEMAS
 from kubist.meta.object import Object
-from kubist.version import __version__
 
 SCHEMAS: dict[str, Object] = {
     "Clock": closed(

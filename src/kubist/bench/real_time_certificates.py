@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.clock import CURRENT, SYSTEM
+from kubist.base.clock import CURRENT, SYSTEM
+from kubist.base.http.messages import Request
+from kubist.base.http.tls import read_certificates
 from kubist.config import Config
 from kubist.filters.authentication import ClientCertificates
 from kubist.filters.clientca import ClientCA, Rejected
-from kubist.http.messages import Request
-from kubist.http.tls import read_certificates
 from kubist.resources.context import User
 
 CONTROL = "/kubist/v1/"

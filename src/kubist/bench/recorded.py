@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from kubist.base.http.messages import Request, Response
 from kubist.bench.fault import acted_on
 from kubist.bench.redaction import (
     hidden_fields,
@@ -16,7 +17,6 @@ from kubist.bench.redaction import (
     redact_patch,
 )
 from kubist.codec.any_body import read_body
-from kubist.http.messages import Request, Response
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.resources.context import Context

@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import TypeGuard
 
 from kubist.application import API, READING
+from kubist.base.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
 from kubist.bench.call import Fields, conflict
 from kubist.bench.fault_matching import Criteria
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.recorded import Recorded, head_size, response_object
 from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
-from kubist.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
 from kubist.logs import CURRENT
 from kubist.meta.object import Object
 from kubist.resources.context import Context

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.application import API
+from kubist.base.http.messages import Response, Stream
+from kubist.base.jsontext.quoting import quoted
 from kubist.bench.call import GROUP, Call, conflict
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.http.messages import Response, Stream
-from kubist.jsontext.quoting import quoted
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.verbs.watch import Watcher

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from kubist.http.tls import client_context
+from kubist.base.http.tls import client_context
 from kubist.meta.object import Object
 
 TIMEOUT = 60.0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubist import files
+from kubist.base import files
+from kubist.base.jsontext.errors import DecodeError
 from kubist.bench.replay_client import tls_context
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 
 

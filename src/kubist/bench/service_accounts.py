@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubist.application import API
+from kubist.base.http.messages import Response
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.bench.users import RBAC, kubeconfig, read_rules
-from kubist.http.messages import Response
 from kubist.meta import names
 from kubist.meta.object import Object
 

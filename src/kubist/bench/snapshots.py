@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
 from kubist.bench.call import conflict
 from kubist.meta import fields, status, times
 from kubist.meta.names import dns_subdomain

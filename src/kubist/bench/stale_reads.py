@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.http.messages import Stream, StreamWriter
+from kubist.base.http.messages import Stream, StreamWriter
 from kubist.meta import status
 from kubist.meta.numerals import unsigned
 from kubist.objectstore.registry import Registry

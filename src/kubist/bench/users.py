@@ -9,11 +9,11 @@ import secrets
 from pathlib import Path
 
 from kubist.application import API
+from kubist.base.http.messages import Response
 from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, with_groups
-from kubist.http.messages import Response
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.context import User

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from kubist.http.messages import StreamWriter
+from kubist.base.http.messages import StreamWriter
 from kubist.verbs.watch import Watcher
 
 FLUSH_STEP = 0.01

@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kubist.base.offload import SLICE, Lengthy, on_loop
 from kubist.cel.ast import Call, Ident, Literal, Node, Select, children
 from kubist.cel.declarations import Overload
 from kubist.cel.errors import CompileError, CostExceeded, EvaluationError, NoSuchOverload
 from kubist.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, object_type, optional_of
 from kubist.cel.values import Optional
-from kubist.offload import SLICE, Lengthy, on_loop
 
 if TYPE_CHECKING:
     from kubist.cel.estimate import SizeOf

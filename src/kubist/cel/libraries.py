@@ -8,13 +8,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from kubist.base.offload import leave_loop
 from kubist.cel import regex
 from kubist.cel.errors import EvaluationError, NoSuchOverload
 from kubist.cel.formatting import format_string, quote
 from kubist.cel.functions import text_function
 from kubist.cel.kubernetes import KUBERNETES
 from kubist.cel.values import Duration, Uint, check_size, checked_int, checked_uint, compare, equal
-from kubist.offload import leave_loop
 
 
 def _position(text: str, index: int) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
-from kubist.caching import ComputedCache
-from kubist.offload import leave_loop
+from kubist.base.caching import ComputedCache
+from kubist.base.offload import leave_loop
 
 
 class RegexError(ValueError):

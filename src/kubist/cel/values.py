@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from kubist.base.offload import leave_loop
 from kubist.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
 from kubist.meta import durations
-from kubist.offload import leave_loop
 
 INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 

@@ -59,7 +59,7 @@ def _run(given: list[str]) -> int:
         if when not in _COLOURS:
             return fail(f'invalid argument "{when}" for "--color" flag: must be auto, always or never', USAGE)
         # Saves start-up time: few calls choose colours.
-        from kubist.terminal import choose_colours
+        from kubist.base.terminal import choose_colours
 
         choose_colours(when)
     name, rest = (given[0], given[1:]) if given else ("help", [])

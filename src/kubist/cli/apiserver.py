@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from kubist.base.terminal import has_colours
 from kubist.cli.exits import USAGE, fail, name_flag
 from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
-from kubist.terminal import has_colours
 
 TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:

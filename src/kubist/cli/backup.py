@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
 from kubist.cli.progress import Progress, step
 from kubist.storage import snapshot_file
 from kubist.storage.content_digest import write_digest

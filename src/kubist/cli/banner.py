@@ -6,10 +6,10 @@ import json
 import shlex
 from typing import NamedTuple
 
+from kubist.base.terminal import paint
+from kubist.base.version import __version__
 from kubist.cli.columns import aligned
 from kubist.cli.program import program
-from kubist.terminal import paint
-from kubist.version import __version__
 
 SIMULATED = "Pods are simulated: no container runs."
 NOT_SIMULATED = "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubist.terminal import paint
+from kubist.base.terminal import paint
 
 _UNITS = ("KB", "MB", "GB", "TB")
 

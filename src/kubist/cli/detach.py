@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from kubist import files
+from kubist.base import files
 from kubist.cli.banner import Served, banner
 from kubist.cli.exits import FAILED, INTERRUPTED, fail, name_flag
 from kubist.cli.instance import LOG, holder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.terminal import fail as fail
+from kubist.base.terminal import fail as fail
 
 OK = 0
 FAILED = 1

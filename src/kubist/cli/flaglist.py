@@ -96,7 +96,7 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
 
 def _hint(name: str, flags: Iterable[str]) -> str:
     # Saves start-up time: only mistyped names need it.
-    from kubist.hints import did_you_mean
+    from kubist.base.hints import did_you_mean
 
     return did_you_mean(f"--{name}", (f"--{flag}" for flag in flags)) or ";"
 

@@ -6,10 +6,10 @@ import os
 import re
 import sys
 
+from kubist.base.terminal import is_terminal, paint
+from kubist.base.version import __version__
 from kubist.cli.commands import TOPICS, all_commands, find
 from kubist.cli.exits import USAGE, fail
-from kubist.terminal import is_terminal, paint
-from kubist.version import __version__
 
 TYPE_CHECKING = False  # Saves start-up time: `kubist --help` does without `typing`.
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def show_version(arguments: list[str]) -> int:
 
 def unknown_command(name: str) -> int:
     # Saves start-up time: only mistyped names need it.
-    from kubist.hints import did_you_mean
+    from kubist.base.hints import did_you_mean
 
     hint = did_you_mean(name, all_commands())
     return fail(f"unknown command {name!r}{hint or ';'} `kubist --help` lists them", USAGE)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubist import files
+from kubist.base import files
 
 LOCK, RECORD, LOG = "server.lock", "server.json", "server.log"
 _FLOCK = "qqihh" if sys.platform == "darwin" else "hhqqi0q"

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from kubist.terminal import is_terminal, paint
+from kubist.base.terminal import is_terminal, paint
 
 QUIET_SECONDS = 1.0
 _UPDATE_SECONDS = 0.1

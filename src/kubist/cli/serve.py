@@ -17,7 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from kubist import files, logs
+from kubist import logs
+from kubist.base import files
+from kubist.base.version import __version__
 from kubist.cli import flags, help
 from kubist.cli.datadir import default_data_dir
 from kubist.cli.exits import IN_USE, fail, name_flag
@@ -25,7 +27,6 @@ from kubist.cli.serveflags import FLAGS as FLAGS
 from kubist.cli.serveflags import SWITCHES
 from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import StartError
-from kubist.version import __version__
 
 if TYPE_CHECKING:
     from kubist.cli.banner import Served
@@ -192,9 +193,9 @@ class Service:
     def _announce(self, config: Config, port: int) -> Served:
         """Writes the kubeconfig and the record of the server."""
         # Saves start-up time: wrong flags and `--help` need no server.
+        from kubist.base.listening import reachable
         from kubist.cli.banner import Served
         from kubist.cli.instance import Record, now
-        from kubist.listening import reachable
         from kubist.runtime import kubeconfig
         from kubist.runtime.pki import credential
 

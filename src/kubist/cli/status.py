@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kubist.base.terminal import paint
 from kubist.cli import flags, help
 from kubist.cli.columns import aligned, size
 from kubist.cli.datadir import DATA_DIR, data_dir
@@ -18,7 +19,6 @@ from kubist.cli.exits import FAILED, NOT_RUNNING
 from kubist.cli.instance import LOG, Record, holder, in_memory_servers, now, read_record
 from kubist.config import KUBERNETES_VERSION
 from kubist.meta.durations import human_duration
-from kubist.terminal import paint
 
 OUTPUT = flags.Flag("output", "text|json", "text", "Form of the output.", short="o")
 FLAGS = (DATA_DIR, OUTPUT)

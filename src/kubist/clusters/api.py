@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubist.base.http.messages import Response
+from kubist.base.offload import LONG, away
 from kubist.bench.call import Call
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.clusters import openapi, spec
 from kubist.clusters.cluster import Cluster
 from kubist.clusters.clusters import Clusters
-from kubist.http.messages import Response
 from kubist.meta.object import Object
-from kubist.offload import LONG, away
 
 
 class ClustersAPI:

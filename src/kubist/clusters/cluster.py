@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from kubist.base.clock import CURRENT, Clock
+from kubist.base.http.messages import Answer, Request, Stream, StreamWriter
 from kubist.bench.bench import Bench
-from kubist.clock import CURRENT, Clock
 from kubist.clusters import credentials, logical_server
 from kubist.clusters.fairness import RequestTurns
 from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import DISK, Record, Source
 from kubist.config import Config
-from kubist.http.messages import Answer, Request, Stream, StreamWriter
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.meta.times import format_time

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kubist import files
-from kubist.clock import Timer
+from kubist.base import files
+from kubist.base.clock import Timer
 from kubist.clusters import credentials, manifests
 from kubist.clusters.cluster import DATABASE, GROUP, RESOURCE, Cluster, Host
 from kubist.clusters.logical_server import prefix

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.base.http.messages import Request, Response
 from kubist.bench.call import GROUP
 from kubist.clusters.spec import KIND
-from kubist.http.messages import Request, Response
 from kubist.meta import fields, status
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources

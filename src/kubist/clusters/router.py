@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Mapping
 
 from kubist.api.representation.status import render_status
-from kubist.clock import CURRENT
+from kubist.base.clock import CURRENT
+from kubist.base.http.messages import Answer, HangUp, Request, Response
 from kubist.clusters.cluster import GROUP, RESOURCE, Cluster
-from kubist.http.messages import Answer, HangUp, Request, Response
 from kubist.meta import status
 from kubist.server import Server
 from kubist.storage.store import StoreError

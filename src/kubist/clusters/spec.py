@@ -6,9 +6,9 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.bench.call import Call, Fields
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import names
 from kubist.meta.object import Object
 from kubist.storage.cache import CacheImage

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import protobuf, yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import schema_for
 
 

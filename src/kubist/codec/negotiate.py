@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.status import APIError
 
 JSON = "application/json"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import protobuf_wire as wire
 from kubist.codec.protobuf_decode import decode
 from kubist.codec.protobuf_encode import encode
 from kubist.codec.protobuf_mistakes import envelope_mistake
-from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import by_name
 
 __all__ = ["MAGIC", "Envelope", "decode", "encode", "join_list", "unwrap", "watch_frame", "wrap"]

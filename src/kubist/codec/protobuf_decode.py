@@ -11,11 +11,11 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
+from kubist.base.jsontext import syntax as json_syntax
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import parse
 from kubist.codec.protobuf_mistakes import first_mistake
 from kubist.codec.protobuf_wire import Fixed, fields, read_varint
-from kubist.jsontext import syntax as json_syntax
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import parse
 from kubist.meta.times import format_micro_time, format_time
 from kubist.schema.catalog import by_name
 from kubist.schema.decode import decode as canonical

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
+from kubist.base.jsontext.json import dumps
 from kubist.codec.protobuf_wire import BYTES, FIXED64, SMALL, VARINT, delimited, tag, varint
-from kubist.jsontext.json import dumps
 from kubist.meta.durations import parse as parse_duration
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 from kubist.schema.catalog import by_name

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec.protobuf_wire import (
     BYTES,
     END_GROUP,
@@ -20,7 +21,6 @@ from kubist.codec.protobuf_wire import (
     VARINT,
     read_varint,
 )
-from kubist.jsontext.errors import DecodeError
 from kubist.schema.catalog import by_name
 from kubist.schema.node import Field, Schema
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 EOF = "unexpected EOF"

@@ -27,7 +27,7 @@ from yaml.events import (
     StreamStartEvent,
 )
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.codec.yaml_scalars import WORDS, is_plain, natural_order
 
 WIDTH = 80

@@ -23,11 +23,11 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import MAX_DEPTH, check_depth, may_repeat
+from kubist.base.jsontext.quoting import quoted
 from kubist.codec.yaml import Document
 from kubist.codec.yaml_scalars import Scalar, key_text, resolve
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import MAX_DEPTH, check_depth, may_repeat
-from kubist.jsontext.quoting import quoted
 from kubist.meta.numerals import canonical, odd_number
 
 

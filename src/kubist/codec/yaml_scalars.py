@@ -9,7 +9,7 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 
 _PREFIX = "tag:yaml.org,2002:"
 WORDS: dict[str, Any] = {

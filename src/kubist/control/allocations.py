@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from kubist import clock
+from kubist.base import clock
 from kubist.kinds.core import service_addresses, service_ports
 from kubist.meta.object import Object
 from kubist.meta.status import APIError

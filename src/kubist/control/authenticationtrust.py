@@ -7,9 +7,9 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from kubist import clock
+from kubist.base import clock
+from kubist.base.http.tls import CHECK_INTERVAL, stamp
 from kubist.bootstrap.trust import TRUST, Trust
-from kubist.http.tls import CHECK_INTERVAL, stamp
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.storage.cache import Change

@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from kubist import clock
+from kubist.base import clock
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.kinds.certificates.pem import read_request

@@ -13,8 +13,8 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 
-from kubist.caching import BoundedCache
-from kubist.clock import Clock
+from kubist.base.caching import BoundedCache
+from kubist.base.clock import Clock
 from kubist.meta import times
 from kubist.meta.object import Object
 from kubist.meta.status import APIError

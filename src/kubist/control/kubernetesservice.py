@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.bootstrap.objects import advertise_address, own_endpoints
 from kubist.codec import protobuf
 from kubist.meta import times

@@ -3,7 +3,7 @@ node, have their grace period before. Pods on a node that is not ready and out o
 
 from __future__ import annotations
 
-from kubist import clock
+from kubist.base import clock
 from kubist.control.loop import Loop
 from kubist.meta.conditions import find
 from kubist.meta.object import Object

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
-from kubist.clock import SYSTEM, Clock, Timer
+from kubist.base.clock import SYSTEM, Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
 

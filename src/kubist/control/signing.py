@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
-from kubist import clock
-from kubist.http.certificates import signature_hash
+from kubist.base import clock
+from kubist.base.http.certificates import signature_hash
 
 YEAR = datetime.timedelta(days=365)
 MINIMUM_LIFETIME = datetime.timedelta(minutes=10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist import clock
+from kubist.base import clock
 from kubist.control.loop import Loop
 from kubist.meta.object import Object
 from kubist.meta.status import APIError

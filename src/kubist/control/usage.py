@@ -6,7 +6,7 @@ else from the container's resource requests.
 
 from __future__ import annotations
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO, Quantity, parse_quantity
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from kubist import clock
+from kubist.base import clock
 from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.meta.durations import human_duration
 from kubist.meta.numerals import canonical, go_float, odd_number, written

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.crd import embedded, node
 from kubist.crd.rules.objects import compile_rules
 from kubist.crd.validation.schema import compile_schema
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
 from kubist.schema.pruning import prune

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.crd.metadata import typed_metadata
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.fields import FieldError
 from kubist.schema.node import Schema

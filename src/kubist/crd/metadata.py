@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.crd import node
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.schema.catalog import by_name
 from kubist.schema.strict import decode_value

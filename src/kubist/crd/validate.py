@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubist.base.offload import leave_loop
 from kubist.crd import definition, naming, schemarules, structural
 from kubist.crd.conversionrules import validate_conversion
 from kubist.crd.defaults import validate_defaults
@@ -21,7 +22,6 @@ from kubist.crd.versionrules import (
 )
 from kubist.meta import fields, names
 from kubist.meta.object import Object
-from kubist.offload import leave_loop
 from kubist.resources.strategy import Errors
 from kubist.schema.internals import internal_form
 

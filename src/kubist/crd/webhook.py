@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.http.client import CallFailed
+from kubist.base.http.client import CallFailed
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.webhooks.client import WebhookClient, trust

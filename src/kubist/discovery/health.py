@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 
 Check = Callable[[], str | Awaitable[str]]
 """Returns the problem as text; empty if the check passes."""

@@ -16,15 +16,15 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from kubist.base.http.compression import compress
+from kubist.base.http.messages import Headers, Request, Response
+from kubist.base.version import __version__
 from kubist.codec import negotiate
 from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
-from kubist.http.compression import compress
-from kubist.http.messages import Headers, Request, Response
 from kubist.meta.numerals import decimal
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource, Resources
-from kubist.version import __version__
 
 JSON = "application/json"
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

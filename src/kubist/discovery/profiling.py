@@ -8,8 +8,8 @@ import threading
 import traceback
 from collections.abc import Callable
 
+from kubist.base.http.messages import Request, Response
 from kubist.discovery.sampling import IN_USE, Sampler
-from kubist.http.messages import Request, Response
 from kubist.request import parse_query
 
 PREFIX = "/debug/pprof/"

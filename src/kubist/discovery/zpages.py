@@ -12,9 +12,9 @@ import orjson
 
 from kubist import featuregates
 from kubist.api.representation.representation import indented
+from kubist.base.http.messages import Request, Response
 from kubist.codec import negotiate, yaml
 from kubist.config import KUBERNETES_VERSION, Config
-from kubist.http.messages import Request, Response
 from kubist.meta import durations, times
 from kubist.request import parse_query
 

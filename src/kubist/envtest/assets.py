@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import kubist
-from kubist import files
+from kubist.base import files
 from kubist.config import KUBERNETES_VERSION
 from kubist.envtest import etcd
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from kubist.base.listening import bound
 from kubist.config import Config
 from kubist.envtest.etcd import MARK
-from kubist.listening import bound
 
 ETCD_WAIT = 5.0
 """Seconds to wait until something listens at --etcd-servers. Some libraries start both processes at once."""

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import orjson
 
+from kubist.base.http.messages import Answer, Request, Response, Stream
 from kubist.codec.any_body import read_body
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.http.messages import Answer, Request, Response, Stream
 from kubist.meta.object import Object
 from kubist.meta.times import now_micro
 from kubist.resources.context import User

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from kubist import files
+from kubist.base import files
 
 log = logging.getLogger("kubist.filters")
 STAMP = "%Y-%m-%dT%H-%M-%S"

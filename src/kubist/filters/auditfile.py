@@ -9,7 +9,7 @@ import stat
 import time
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
 from kubist.filters.auditbackups import Backups, Compressor
 
 log = logging.getLogger("kubist.filters")

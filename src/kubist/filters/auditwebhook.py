@@ -12,9 +12,9 @@ from typing import Protocol
 
 import orjson
 
-from kubist import eager_task
+from kubist.base import eager_task
+from kubist.base.http.client import CallFailed
 from kubist.filters.audit import Sink
-from kubist.http.client import CallFailed
 from kubist.meta.object import Object
 
 log = logging.getLogger("kubist.filters")

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from kubist.base.http.messages import Request
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authorization_query import aggregate
 from kubist.filters.clientca import ClientCA, Rejected, Verified
-from kubist.http.messages import Request
 from kubist.meta import status
 from kubist.resources.context import User
 

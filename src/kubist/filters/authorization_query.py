@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import selectors, status
 from kubist.request import RequestInfo
 from kubist.resources.context import User

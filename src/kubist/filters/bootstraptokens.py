@@ -7,7 +7,7 @@ import hmac
 import re
 from typing import TYPE_CHECKING, Any
 
-from kubist import clock
+from kubist.base import clock
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, with_groups
 from kubist.meta.times import parse_time

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kubist.http.messages import Answer, Application, Headers, Request, Response
+from kubist.base.http.messages import Answer, Application, Headers, Request, Response
 
 ALLOWED = (
     (b"Access-Control-Allow-Methods", b"POST, GET, OPTIONS, PUT, DELETE, PATCH"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import durations
 from kubist.meta.object import Object
 

@@ -5,12 +5,12 @@ The verb `escalate` on the role, or `bind` on the role that a binding refers to,
 
 from __future__ import annotations
 
+from kubist.base.jsontext.quoting import quoted
+from kubist.base.offload import elsewhere
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.filters.authorization_query import quoted_list
-from kubist.jsontext.quoting import quoted
 from kubist.meta import status
 from kubist.meta.object import Object
-from kubist.offload import elsewhere
 from kubist.rbac.rules import MOST, uncovered
 from kubist.resources.context import Context
 

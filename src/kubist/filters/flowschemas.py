@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.meta.object import Object
 from kubist.resources.context import User

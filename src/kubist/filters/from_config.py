@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from kubist import featuregates
+from kubist.base.http.tls import read_certificates
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters.audit import Audit, AuditLog, Sink
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authentication import (
@@ -23,19 +25,17 @@ from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.inflight import InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
-from kubist.http.tls import read_certificates
-from kubist.jsontext.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kubist.base.http.messages import Answer, Request
+    from kubist.base.http.pool import Pool
     from kubist.config import Config
     from kubist.filters.auditwebhook import WebhookSettings as WebhookBatches
     from kubist.filters.authenticationconfig import JWTAuthenticators
     from kubist.filters.authorizationconfig import WebhookSettings
     from kubist.filters.tokens import KeySet, TokenSigner
-    from kubist.http.messages import Answer, Request
-    from kubist.http.pool import Pool
     from kubist.objectstore.registry import Registry
 
 log = logging.getLogger("kubist.filters")
@@ -325,9 +325,9 @@ def audit(config: Config) -> Audit | None:
 
 def _audit_webhook(config: Config) -> Sink:
     # Saves start-up time: only --audit-webhook-config-file needs it.
+    from kubist.base.http.pool import Pool
     from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
     from kubist.filters.kubeconfig import RemoteReview
-    from kubist.http.pool import Pool
 
     throttled, truncated = config.audit_webhook_batch_throttle_enable, config.audit_webhook_truncate_enabled
     settings = WebhookSettings(

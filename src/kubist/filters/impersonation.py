@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
+from kubist.base.http.messages import Request
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.usernames import account_groups, node_name, split_username
-from kubist.http.messages import Request
-from kubist.jsontext.quoting import quoted
 from kubist.meta import names, status
 from kubist.request import unescape
 from kubist.resources.context import User

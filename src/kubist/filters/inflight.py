@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from kubist.base.http.messages import Headers
 from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.seats import TooManyRequests, long_running
-from kubist.http.messages import Headers
 
 
 class InFlight:

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
+from kubist.base.http.client import CallFailed, get
 from kubist.filters.authentication import TokenError
 from kubist.filters.keyfiles import PublicKey
 from kubist.filters.tokens import Claims, KeySet, UnknownSigner, read_jwk
-from kubist.http.client import CallFailed, get
 
 log = logging.getLogger("kubist.filters")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kubist import cel
+from kubist.base.http.tls import client_context
 from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
-from kubist.http.tls import client_context
 from kubist.meta.fields import FieldError, duplicate, invalid, required, summary
 from kubist.meta.object import Object
 from kubist.meta.paths import validate_domain_prefixed_path

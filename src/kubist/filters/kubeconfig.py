@@ -6,10 +6,10 @@ from pathlib import Path
 
 import orjson
 
+from kubist.base.http.client import CallFailed, post
+from kubist.base.http.pool import Pool
+from kubist.base.http.tls import stamp
 from kubist.filters.kubeconfigfile import read_kubeconfig
-from kubist.http.client import CallFailed, post
-from kubist.http.pool import Pool
-from kubist.http.tls import stamp
 from kubist.meta.object import Object
 
 

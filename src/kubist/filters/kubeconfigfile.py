@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kubist.http.tls import client_context
+from kubist.base.http.tls import client_context
 from kubist.meta.object import Object
 from kubist.webhooks.urls import clean_url
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubist import cel
+from kubist.base.offload import Lengthy, elsewhere
 from kubist.cel import (
     BOOL,
     PER_CALL_LIMIT,
@@ -19,7 +20,6 @@ from kubist.cel import (
     object_type,
 )
 from kubist.filters.authorization_query import AuthorizationQuery, aggregate, selectors_asked
-from kubist.offload import Lengthy, elsewhere
 
 _TEXTS = list_of(STRING)
 _REQUIREMENT = object_type(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kubist.base.jsontext.quoting import quoted
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.node_references import NodeReferences
 from kubist.filters.rbac import Rule
-from kubist.jsontext.quoting import quoted
 from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubist import clock
+from kubist.base import clock
+from kubist.base.http.tls import client_context
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, TokenError
 from kubist.filters.authorization_query import quoted_list
 from kubist.filters.claims import ClaimMapping
 from kubist.filters.issuerkeys import IssuerKeys
 from kubist.filters.tokens import Claims, UnknownSigner, issuer_of
-from kubist.http.tls import client_context
-from kubist.jsontext.quoting import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 """Signing algorithms that can be configured."""

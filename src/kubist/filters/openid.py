@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kubist.http.messages import Answer, Request, Response
+from kubist.base.http.messages import Answer, Request, Response
 from kubist.meta import status
 
 if TYPE_CHECKING:

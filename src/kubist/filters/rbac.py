@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters.authorization_query import AuthorizationQuery, aggregate
-from kubist.jsontext.quoting import quoted
 from kubist.meta.object import Object
 from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from kubist import featuregates
+from kubist.base.http.messages import Request
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters.authentication import with_groups
 from kubist.filters.clientca import ClientCA, Rejected, Verified
-from kubist.http.messages import Request
-from kubist.jsontext.quoting import quoted
 from kubist.resources.context import User
 
 if TYPE_CHECKING:

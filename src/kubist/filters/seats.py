@@ -6,10 +6,10 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from kubist.base.http.messages import Headers, Response
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.traffic import SECONDS, Traffic, observe
 from kubist.filters.work_estimate import WatchTracker
-from kubist.http.messages import Headers, Response
 
 if TYPE_CHECKING:
     from kubist.filters.flowcontrol import FlowControl

@@ -9,14 +9,14 @@ import hmac
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kubist import clock
-from kubist.caching import BoundedCache
+from kubist.base import clock
+from kubist.base.caching import BoundedCache
+from kubist.base.jsontext.quoting import quoted
 from kubist.filters import audiences as token_audiences
 from kubist.filters.audiences import Audiences
 from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Known, TokenError
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
-from kubist.jsontext.quoting import quoted
 from kubist.meta.times import parse_time, today
 from kubist.resources.context import User
 from kubist.storage.cache import Entry

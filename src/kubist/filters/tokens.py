@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from kubist import clock
+from kubist.base import clock
 from kubist.filters.authentication import TokenError
 from kubist.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kubist.http.messages import Headers
+from kubist.base.http.messages import Headers
 
 if TYPE_CHECKING:
     from kubist.filters.prioritylevel import Level

@@ -11,14 +11,14 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubist import clock
-from kubist.caching import BoundedCache
+from kubist.base import clock
+from kubist.base.caching import BoundedCache
+from kubist.base.http.client import CallFailed
 from kubist.filters.audiences import Audiences
 from kubist.filters.authentication import Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
 from kubist.filters.authorization_query import AuthorizationQuery, selectors_asked
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
-from kubist.http.client import CallFailed
 from kubist.meta.object import Object
 from kubist.resources.context import Rules, User
 

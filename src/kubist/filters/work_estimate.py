@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kubist import featuregates
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery
 
 if TYPE_CHECKING:

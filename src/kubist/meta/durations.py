@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 
 MICROSECOND, MILLISECOND, SECOND = 10**3, 10**6, 10**9
 """Units of a Go duration, in nanoseconds."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 
 FITTING = 1 << 18
 """Limit in bytes for errors that each show a whole list, because the response would grow with the square of the

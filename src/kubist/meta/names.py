@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"

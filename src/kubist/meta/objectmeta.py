@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from kubist.caching import skip_validated
-from kubist.jsontext.quoting import quoted
+from kubist.base.caching import skip_validated
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import names
 from kubist.meta.fields import FieldError, forbidden, invalid, required, too_long
 

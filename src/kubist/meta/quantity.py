@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 NANO = 10**9
 _MAX_INT64 = (1 << 63) - 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta import names, selector_match
 from kubist.meta.fields import FieldError, invalid, summary
 from kubist.meta.integers import parse_int64

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from kubist import clock
-from kubist.caching import bounded_cache
+from kubist.base import clock
+from kubist.base.caching import bounded_cache
 
 RFC3339 = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES = {None: 0, "beta": 1, "alpha": 2}

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.base.http.client import CallFailed, get
+from kubist.base.http.pool import Pool
 from kubist.filters.kubeconfigfile import read_kubeconfig
-from kubist.http.client import CallFailed, get
-from kubist.http.pool import Pool
 from kubist.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import WARNING, Finding, Report

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.offline.lines import Lines, has_more
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from kubist.http.limits import Limits
-from kubist.http.messages import Headers, Request, Response
+from kubist.base.http.limits import Limits
+from kubist.base.http.messages import Headers, Request, Response
 from kubist.meta.object import Object
 from kubist.resources.context import User
 from kubist.resources.resource import Resource

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import orjson
 
-from kubist import eager_task
+from kubist.base import eager_task
+from kubist.base.jsontext.errors import DecodeError
 from kubist.control.clusterroles import GROUP as RBAC_GROUP
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.crd import definition
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.objectclient import CONTROLLER_MANAGER

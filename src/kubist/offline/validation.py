@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import yaml
 from kubist.config import SERVE_DEFAULTS, Config
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.offline import order
 from kubist.offline.checking import Checker, Options

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import check_depth, json_type
+from kubist.base.jsontext.complaints import Repeats
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import check_depth, json_type
 from kubist.meta.numerals import decimal
 from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 from kubist.patch.values import equal

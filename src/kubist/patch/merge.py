@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.jsontext.json import json_type
+from kubist.base.jsontext.json import json_type
 from kubist.patch.errors import MalformedPatch
 from kubist.patch.values import equal
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from kubist.jsontext.json import json_type
+from kubist.base.jsontext.json import json_type
 from kubist.meta.object import Object
 from kubist.patch.errors import MalformedPatch, PatchFailed, UnclassifiedError
 from kubist.patch.values import go_type, shown

@@ -14,9 +14,9 @@ from kubist.meta.object import Object
 from kubist.meta.uids import new_uid
 
 if TYPE_CHECKING:
+    from kubist.base.http.messages import Answer, Headers, Request
+    from kubist.base.http.pool import Pool
     from kubist.config import Config
-    from kubist.http.messages import Answer, Headers, Request
-    from kubist.http.pool import Pool
     from kubist.request import RequestInfo
     from kubist.resources.allocation import Allocation
     from kubist.resources.kubelet import Kubelet

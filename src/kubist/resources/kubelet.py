@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.http.messages import Answer
+    from kubist.base.http.messages import Answer
     from kubist.resources.context import Context
 
 SIMULATED_LABEL = "kubist.io/simulated"

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubist.caching import BoundedCache
+from kubist.base.caching import BoundedCache
 from kubist.meta.versions import priority
 from kubist.resources.strategy import Strategy
 from kubist.schema.catalog import schema_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Set as AbstractSet
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import status
 from kubist.meta.names import path_segment
 from kubist.request import RequestInfo

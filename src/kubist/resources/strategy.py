@@ -14,7 +14,7 @@ from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.http.messages import Answer
+    from kubist.base.http.messages import Answer
     from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context
 

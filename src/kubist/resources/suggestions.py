@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.resources.resource import Resources
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from kubist import files
+from kubist.base import files
 
 CONTEXT = "kubist"
 PARTS = ("clusters", "users", "contexts")

@@ -11,10 +11,10 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubist import files
+from kubist.base import files
+from kubist.base.http import certificates
 from kubist.config import Config
 from kubist.errors import CertificateError
-from kubist.http import certificates
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy
 from kubist.serving_tls import serving_names

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.schema.leaves import (
     DROPPED,
     EMPTY,

@@ -13,8 +13,8 @@ from copy import copy
 from functools import partial
 from typing import Any
 
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import Literal, json_type
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import Literal, json_type
 from kubist.meta.numerals import written
 from kubist.meta.quantity import FORMAT_WRONG, canonical_quantity
 from kubist.meta.times import canonical_micro_time, canonical_time

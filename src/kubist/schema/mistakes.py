@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.complaints import Repeats
+from kubist.base.jsontext.errors import DecodeError
 from kubist.schema.decode import Mistyped, converter, go_type
 from kubist.schema.leaves import WrongType, leaf
 from kubist.schema.node import Field, Schema

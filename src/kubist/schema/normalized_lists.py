@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubist.jsontext.json import Literal
+from kubist.base.jsontext.json import Literal
 from kubist.meta.object import Object
 from kubist.meta.quantity import canonical_quantity
 from kubist.schema.empties import may_be_empty

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.jsontext.complaints import Complaints, Place, Repeats
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import Literal, parse_repeats, read
+from kubist.base.jsontext.complaints import Complaints, Place, Repeats
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import Literal, parse_repeats, read
 from kubist.schema.decode import converter, decode, go_type
 from kubist.schema.leaves import (
     DROPPED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 _is_missing = re.compile(
     "([a-z0-9._-]*[._-])?(non-?existent|does-?not-?exist|no-?such-?(image|tag|version))([._-].*)?"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.control.loop import controller_of
 from kubist.control.owners import OWNERS
 from kubist.meta.object import Object

@@ -25,8 +25,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from kubist.caching import bounded_cache
-from kubist.hints import did_you_mean
+from kubist.base.caching import bounded_cache
+from kubist.base.hints import did_you_mean
 from kubist.meta import durations
 from kubist.meta.object import Object
 

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.storage import etcd_messages as pb
 from kubist.storage.etcd_client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
 from kubist.storage.etcd_compact import compact, compact_forever

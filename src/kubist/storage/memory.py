@@ -13,7 +13,7 @@ from itertools import islice
 
 from sortedcontainers import SortedDict
 
-from kubist.clock import CURRENT, Timer
+from kubist.base.clock import CURRENT, Timer
 from kubist.storage.hub import Hub
 from kubist.storage.retention import Retention
 from kubist.storage.sqlite_log import FIRST_REVISION, prefix_end

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.storage import ipc
 from kubist.storage.hub import Hub
 from kubist.storage.shared import SharedRevision

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.storage import ipc
 from kubist.storage.shared import SharedRevision
 from kubist.storage.store import Batch, Compacted, Store, Unavailable

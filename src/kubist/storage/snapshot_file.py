@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
-from kubist import files
+from kubist.base import files
 from kubist.storage.database_reading import all_damages, open_database
 from kubist.storage.memory import StoreImage
 from kubist.storage.sqlite_file import SCHEMA

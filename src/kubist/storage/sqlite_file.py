@@ -14,7 +14,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
 from kubist.storage.store import DamageFound, OpenFailed, StoreDamaged, StoreInUse, Unavailable
 
 log = logging.getLogger("kubist.storage")

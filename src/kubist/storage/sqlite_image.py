@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
 from kubist.storage.memory import StoreImage
 from kubist.storage.sqlite_file import SCHEMA
 

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 
-from kubist.clock import CURRENT, Timer
+from kubist.base.clock import CURRENT, Timer
 from kubist.storage import sqlite_log as log
 from kubist.storage.hub import Hub
 from kubist.storage.sqlite_commit import CommitThread, commit

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.durations import human_duration_and_step
 from kubist.meta.times import is_zero, parse_micro_time, parse_time
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist import clock
 from kubist.api.representation.budget import EVENTS, KEPT
 from kubist.api.representation.partial import Metadata, internal, list_meta
 from kubist.api.representation.representation import (
@@ -24,6 +23,7 @@ from kubist.api.representation.representation import (
     in_turns,
     is_status,
 )
+from kubist.base import clock
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from kubist import files
+from kubist.base import files
 from kubist.meta.object import Object
 from kubist.meta.status import APIError
 from kubist.server import Server

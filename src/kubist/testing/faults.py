@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Never, Self
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.meta.object import Object
 from kubist.testing.clock import Duration
 from kubist.testing.refused import Refused

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from kubist.base.hints import did_you_mean
+from kubist.base.offload import on_loop
 from kubist.bench.call import TEST_AGENT
-from kubist.hints import did_you_mean
 from kubist.meta.object import Object
-from kubist.offload import on_loop
 from kubist.testing import manifests as reading
 from kubist.testing import references
 from kubist.testing.manifests import Source

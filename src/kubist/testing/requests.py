@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import orjson
 
-from kubist import files
+from kubist.base import files
 from kubist.bench.fault_matching import ResourcePattern
 from kubist.meta.object import Object
 from kubist.request import RequestInfo

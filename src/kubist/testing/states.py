@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.meta.object import Object
 
 if TYPE_CHECKING:

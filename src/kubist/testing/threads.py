@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kubist.offload import on_loop
+from kubist.base.offload import on_loop
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

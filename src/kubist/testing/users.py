@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubist import files
+from kubist.base import files
 from kubist.meta.object import Object
 from kubist.testing.clients import Clients
 from kubist.testing.objects import ObjectVerbs

@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 
-from kubist.http.messages import Response
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import json_type
+from kubist.base.http.messages import Response
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import json_type
+from kubist.base.offload import away
 from kubist.meta import objectmeta, status
 from kubist.meta.numerals import odd_number, rounded
 from kubist.meta.object import Object
-from kubist.offload import away
 from kubist.patch import apply as ssa
 from kubist.resources.strategy import Scale, Update
 from kubist.schema.catalog import schema_for

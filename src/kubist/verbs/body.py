@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.base.jsontext import json
+from kubist.base.jsontext.complaints import Repeats
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import json_type
 from kubist.codec import negotiate, protobuf, yaml
-from kubist.jsontext import json
-from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import json_type
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.resource import Resource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.http.messages import Answer, Response
+from kubist.base.http.messages import Answer, Response
 from kubist.meta import status
 from kubist.meta.numerals import decimal
 from kubist.request import query_values, truthy

@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from kubist.jsontext import json
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.json import json_type
+from kubist.base.jsontext import json
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.json import json_type
 from kubist.meta import status
 
 VERSION = "meta.k8s.io/v1"

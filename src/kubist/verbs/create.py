@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kubist.base.http.messages import Response
+from kubist.base.offload import away, elsewhere
 from kubist.codec import negotiate
-from kubist.http.messages import Response
 from kubist.meta import objectmeta, status
 from kubist.meta.object import Object
-from kubist.offload import away, elsewhere
 from kubist.resources.strategy import Create
 from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed_fields, options, write_path

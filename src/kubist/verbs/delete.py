@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.verbs import deleteoptions

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 from kubist.meta import status
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions

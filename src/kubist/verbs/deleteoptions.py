@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.base.jsontext import json
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import negotiate, protobuf, yaml
-from kubist.jsontext import json
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.schema.catalog import schema_for

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubist import clock
+from kubist.base import clock
 from kubist.meta import status
 from kubist.meta.durations import SECOND
 from kubist.meta.generation import raise_generation_if_set

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 from kubist.meta import status
 from kubist.verbs import resource_versions, scale
 from kubist.verbs.resource_request import ResourceRequest

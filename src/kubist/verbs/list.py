@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 from kubist.verbs.list_pages import find_page
 from kubist.verbs.options import list_options
 from kubist.verbs.resource_request import ResourceRequest

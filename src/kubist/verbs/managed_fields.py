@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import orjson
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
+from kubist.base.offload import away, elsewhere
 from kubist.meta import status
 from kubist.meta.object import Object
-from kubist.offload import away, elsewhere
 from kubist.patch import apply as ssa
 from kubist.patch.apply import scale
 from kubist.resources.strategy import Scale

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kubist import featuregates
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import fields, selectors, status
 from kubist.meta.fields import FieldError
 from kubist.meta.objectmeta import validate_field_manager

@@ -7,16 +7,16 @@ from typing import Any
 
 import orjson
 
-from kubist.http.messages import Response
-from kubist.jsontext import json
-from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.errors import DecodeError
-from kubist.jsontext.quoting import quoted
+from kubist.base.http.messages import Response
+from kubist.base.jsontext import json
+from kubist.base.jsontext.complaints import Repeats
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.jsontext.quoting import quoted
+from kubist.base.offload import away
 from kubist.meta import fields, objectmeta, status
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import odd_number, rounded
 from kubist.meta.object import Object
-from kubist.offload import away
 from kubist.patch import jsonpatch, merge, strategic
 from kubist.patch.values import shown
 from kubist.resources.resource import Resource

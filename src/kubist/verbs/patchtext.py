@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.jsontext import json
-from kubist.jsontext.complaints import Repeats
+from kubist.base.jsontext import json
+from kubist.base.jsontext.complaints import Repeats
 from kubist.meta.numerals import written
 from kubist.meta.object import Object
 from kubist.patch import jsonpatch, merge

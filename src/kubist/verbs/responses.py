@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubist.api.representation.representation import Representation
+from kubist.base.http import compression
+from kubist.base.http.compression import GZIP_THRESHOLD
+from kubist.base.http.messages import Response
 from kubist.codec import negotiate
-from kubist.http import compression
-from kubist.http.compression import GZIP_THRESHOLD
-from kubist.http.messages import Response
 from kubist.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.representations import endpoint, representation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.http.messages import Response
+from kubist.base.http.messages import Response
 from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.object import Object
 from kubist.resources.strategy import Scale

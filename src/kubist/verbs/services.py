@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
-from kubist.clock import Clock
+from kubist.base.clock import Clock
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
 from kubist.meta.object import Object

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubist.base.http.messages import Response
+from kubist.base.jsontext import json
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.offload import away
 from kubist.codec import yaml
-from kubist.http.messages import Response
-from kubist.jsontext import json
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import objectmeta, status
 from kubist.meta.object import Object
-from kubist.offload import away
 from kubist.resources.strategy import Scale
 from kubist.verbs import body, options, scale, schemes, write_path
 from kubist.verbs.lending import Fresh

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubist.base.offload import Lengthy, away, elsewhere
 from kubist.meta import names, objectmeta, status
 from kubist.meta.fields import FieldError
 from kubist.meta.object import Object
-from kubist.offload import Lengthy, away, elsewhere
 from kubist.resources.strategy import Update
 from kubist.verbs.resource_request import ResourceRequest
 

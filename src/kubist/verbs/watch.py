@@ -11,7 +11,7 @@ from operator import length_hint
 from typing import Any
 
 from kubist.api.representation.representation import Representation
-from kubist.http.messages import Answer, Response, Stream, StreamWriter
+from kubist.base.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.meta import status
 from kubist.resources.context import Seat
 from kubist.schema.decode import decode

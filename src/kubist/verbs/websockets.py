@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from kubist.base.http.messages import Request, Response
+from kubist.base.http.websocket import is_upgrade, refusal
 from kubist.filters.authentication import TOKEN_PROTOCOL
-from kubist.http.messages import Request, Response
-from kubist.http.websocket import is_upgrade, refusal
 
 BINARY, BASE64 = "binary.k8s.io", "base64.binary.k8s.io"
 _URI = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")

@@ -26,11 +26,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from kubist.api.representation.representation import Representation
+from kubist.base.http.messages import Response
+from kubist.base.offload import LONG
 from kubist.filters.authorization_query import attributes
-from kubist.http.messages import Response
 from kubist.meta import generation, status
 from kubist.meta.object import Object
-from kubist.offload import LONG
 from kubist.patch.apply import restore_times
 from kubist.resources.allocations import Allocations
 from kubist.resources.strategy import Scale, Update

@@ -7,9 +7,9 @@ import base64
 import ssl
 from typing import TYPE_CHECKING
 
-from kubist.caching import bounded_cache
-from kubist.http.client import CallFailed, post
-from kubist.http.tls import client_context
+from kubist.base.caching import bounded_cache
+from kubist.base.http.client import CallFailed, post
+from kubist.base.http.tls import client_context
 from kubist.meta.object import Object
 from kubist.webhooks.urls import clean_path, clean_url
 

@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from kubist import eager_task
+from kubist.base import eager_task
 from kubist.discovery.counters import Counters
 
 RESPONSE_SECONDS = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 
-from kubist.listening import bound
+from kubist.base.listening import bound
 
 
 def listening(address: str, port: int, count: int) -> list[socket.socket]:

@@ -20,13 +20,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kubist import files
+from kubist.base import files
+from kubist.base.terminal import fail
 from kubist.config import Config
 from kubist.errors import StartError
 from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
 from kubist.serving_tls import serving_context
 from kubist.storage.shared import SharedRevision
-from kubist.terminal import fail
 from kubist.workers.child import Child, Pipes, Task
 from kubist.workers.owner import run_store
 from kubist.workers.peers import Peers

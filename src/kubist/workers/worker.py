@@ -14,9 +14,9 @@ import signal
 import socket
 from dataclasses import dataclass
 
+from kubist.base.http.messages import Answer, Application, Request
 from kubist.config import Config
 from kubist.errors import StartError
-from kubist.http.messages import Answer, Application, Request
 from kubist.meta import status
 from kubist.resources.context import User
 from kubist.runtime.run import attempt

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubist.base.http.messages import Request
 from kubist.config import Config
-from kubist.http.messages import Request
 from kubist.meta.status import APIError
 from kubist.resources.context import Rules, User
 from kubist.resources.resource import load_strategy

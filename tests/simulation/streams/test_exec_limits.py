@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist.http.messages import Request
+from kubist.base.http.messages import Request
 from kubist.meta.object import Object
 from kubist.simulation.kubeletapi.containers import spec_of
 from kubist.simulation.kubeletapi.logs import Log, LogOptions

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import websocket
 
-from kubist.http.messages import Request
+from kubist.base.http.messages import Request
 from kubist.meta.object import Object
 from kubist.simulation.kubeletapi import portforward
 from kubist.simulation.kubeletapi.targets import Target, TargetError, target_of

@@ -16,7 +16,7 @@ from kubist.admission.policies.definitions import Binding, Bound, PolicyBindings
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.context import Context

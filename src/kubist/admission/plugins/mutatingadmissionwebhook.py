@@ -13,7 +13,7 @@ from kubist.admission.plugin import Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.admission.webhooks.review import Answer
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.patch import jsonpatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.tolerations import merge
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta.names import path_segment
 from kubist.meta.object import Object
 from kubist.meta.quantity import parse_quantity

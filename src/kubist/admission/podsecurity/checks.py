@@ -8,7 +8,7 @@ from kubist.admission.podsecurity import baseline, restricted
 from kubist.admission.podsecurity.baseline import Check, Violation
 from kubist.admission.podsecurity.levels import BASELINE, LATEST, PRIVILEGED, Standard
 from kubist.admission.podsecurity.restricted import unless_user_namespace, unless_windows
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.object import Object
 
 _SYSCTLS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
+from kubist.base.offload import LONG, Lengthy, elsewhere, leave_loop
 from kubist.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration.expressions import Environment, Result
 from kubist.meta import status
 from kubist.meta.object import Object
-from kubist.offload import LONG, Lengthy, elsewhere, leave_loop
 from kubist.patch import jsonpatch
 from kubist.patch.apply import merge, validate
 from kubist.patch.apply.typed import Type, type_of

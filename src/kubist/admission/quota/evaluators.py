@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist import clock
 from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import CREATE, UPDATE
 from kubist.admission.quota import scopes
-from kubist.caching import bounded_cache
+from kubist.base import clock
+from kubist.base.caching import bounded_cache
 from kubist.kinds.shared.resourcenames import is_extended, is_native
 from kubist.meta.object import Object
 from kubist.meta.quantity import ZERO, Quantity

@@ -10,7 +10,7 @@ from kubist.admission.matching import Criteria
 from kubist.admission.policies.authorizer import Decisions
 from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.webhooks import review
-from kubist.http.client import CallFailed
+from kubist.base.http.client import CallFailed
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.meta import status
 from kubist.meta.object import Object

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from kubist.api.representation.representation import indented
+from kubist.base.http.messages import Request
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import negotiate, protobuf, yaml
-from kubist.http.messages import Request
-from kubist.jsontext.errors import DecodeError
 from kubist.meta import status
 from kubist.request import parse_query
 from kubist.schema.catalog import schema_for

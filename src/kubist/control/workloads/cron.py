@@ -6,7 +6,7 @@ import datetime
 import zoneinfo
 from typing import NamedTuple
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.durations import seconds
 
 WORDS = {

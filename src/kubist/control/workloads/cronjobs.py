@@ -7,6 +7,7 @@ import datetime
 import email.utils
 import zoneinfo
 
+from kubist.base.jsontext.quoting import quoted
 from kubist.control.events import reference_to
 from kubist.control.loop import entry_of
 from kubist.control.workloads import cron
@@ -19,7 +20,6 @@ from kubist.control.workloads.cronjobtimes import (
     seconds_to_next,
 )
 from kubist.control.workloads.pods import PodOwnerLoop
-from kubist.jsontext.quoting import quoted
 from kubist.kinds.batch import schedule as schedules
 from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.meta.object import Object

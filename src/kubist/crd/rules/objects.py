@@ -9,15 +9,15 @@ from typing import Any
 import orjson
 
 from kubist import cel
+from kubist.base.jsontext.quoting import quoted
+from kubist.base.offload import SLICE, Lengthy, leave_loop, on_loop
 from kubist.cel.convert import converter
 from kubist.cel.escaping import escape
 from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
-from kubist.jsontext.quoting import quoted
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
-from kubist.offload import SLICE, Lengthy, leave_loop, on_loop
 
 Props = dict[str, Any]
 Errors = list[FieldError]

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
+from kubist.base.jsontext.quoting import quoted
 from kubist.cel import regex
 from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
-from kubist.jsontext.quoting import quoted
 from kubist.meta import fields
 from kubist.meta.fields import FieldError
 from kubist.meta.numerals import go_float

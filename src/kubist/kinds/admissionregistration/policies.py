@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
+from kubist.base.offload import leave_loop
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.admissionregistration.matching import (
@@ -19,7 +20,6 @@ from kubist.kinds.admissionregistration.matching import (
 from kubist.meta import fields, names, objectmeta, status
 from kubist.meta.labels import validate_selector
 from kubist.meta.object import Object
-from kubist.offload import leave_loop
 from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy

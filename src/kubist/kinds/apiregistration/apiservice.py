@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import fields, names, objectmeta
 from kubist.meta.object import Object
 from kubist.resources.context import Context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import status
 from kubist.meta.integers import parse_int64
 from kubist.meta.object import Object

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubist.base.offload import LONG, away
 from kubist.meta import fields, names, selectors
 from kubist.meta.labels import validate_requirement
 from kubist.meta.object import Object
 from kubist.meta.status import invalid
-from kubist.offload import LONG, away
 from kubist.resources.context import Context, User
 from kubist.resources.strategy import Create, Errors
 from kubist.schema.internals import internal_form

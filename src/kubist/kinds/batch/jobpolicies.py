@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.batch import indexes
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_long, too_many

@@ -6,7 +6,7 @@ import re
 import zoneinfo
 from dataclasses import dataclass, field
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import durations
 from kubist.meta.integers import parse_int64
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import is_global_unicast, parse_ip
 from kubist.meta.status import bad_request, not_found, plain_error, unavailable

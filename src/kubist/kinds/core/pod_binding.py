@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.shared.podconditions import set_pod_condition
 from kubist.meta.fields import FieldError, not_supported, required, summary
 from kubist.meta.object import Object

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import parse_ip
@@ -21,7 +21,7 @@ from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect, Errors
 
 if TYPE_CHECKING:
-    from kubist.http.messages import Answer
+    from kubist.base.http.messages import Answer
     from kubist.resources.context import Context
     from kubist.resources.kubelet import Kubelet
 

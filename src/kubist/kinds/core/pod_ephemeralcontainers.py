@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.pod_update import validate_annotations
 from kubist.kinds.core.pod_validation import validate_again, validate_with_exceptions
 from kubist.kinds.core.podspec.annotations import MIRROR_POD

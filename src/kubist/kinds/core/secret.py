@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from kubist.jsontext.json import json_type
-from kubist.jsontext.syntax import complaint
+from kubist.base.jsontext.json import json_type
+from kubist.base.jsontext.syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
 from kubist.meta import names, objectmeta

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core import service_addresses, service_families, service_ports, service_validation
 from kubist.kinds.core.service_families import externally_accessible, is_headless, needs_health_check
 from kubist.kinds.core.service_proxy import ServiceProxy

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.service_families import family_of, unchanged_prefer_dual_stack
 from kubist.kinds.shared.ip import Address, Network, parse_cidr, parse_ip
 from kubist.meta import fields

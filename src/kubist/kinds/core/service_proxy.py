@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta.object import Object
 from kubist.meta.status import bad_request, not_found, unavailable
 from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:
-    from kubist.http.messages import Answer
+    from kubist.base.http.messages import Answer
     from kubist.resources.context import Context
 
 

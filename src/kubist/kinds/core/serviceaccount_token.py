@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kubist import clock
-from kubist.jsontext.quoting import quoted
+from kubist.base import clock
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta import fields
 from kubist.meta.names import path_segment
 from kubist.meta.object import Object

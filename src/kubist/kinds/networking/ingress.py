@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.shared.ip import ip_warnings, parse_ip, validate_ip
 from kubist.kinds.shared.ports import validate_port, validate_port_or_name
 from kubist.meta import names, objectmeta

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.resource.common import each, validate_label, validate_pool_name
 from kubist.kinds.resource.devices import (
     drop_disabled,

@@ -10,8 +10,8 @@ import ipaddress
 import re
 from collections.abc import Container
 
-from kubist.caching import bounded_cache
-from kubist.jsontext.quoting import quoted
+from kubist.base.caching import bounded_cache
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta.fields import FieldError, invalid
 from kubist.meta.numerals import decimal
 

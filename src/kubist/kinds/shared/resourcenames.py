@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid
 from kubist.meta.quantity import parse_quantity

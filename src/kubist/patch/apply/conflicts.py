@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.patch.apply import paths, sets
 from kubist.patch.apply.managers import Identity
 from kubist.patch.apply.sets import Set

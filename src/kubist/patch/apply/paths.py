@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from kubist.caching import bounded_cache
-from kubist.jsontext.quoting import quoted
+from kubist.base.caching import bounded_cache
+from kubist.base.jsontext.quoting import quoted
 from kubist.meta.numerals import written
 
 Element = str

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from kubist.caching import BoundedCache, ComputedCache
+from kubist.base.caching import BoundedCache, ComputedCache
 from kubist.patch.apply import paths
 from kubist.patch.apply.paths import Element
 from kubist.schema.node import UNSET, Schema, kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.patch.apply.compare import Comparison, compare
 from kubist.patch.apply.sets import Set

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kubist.http.conversation import Conversation
-from kubist.http.messages import Answer
+from kubist.base.http.conversation import Conversation
+from kubist.base.http.messages import Answer
 from kubist.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.request import query_values

@@ -6,10 +6,10 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
-from kubist import eager_task
-from kubist.http.conversation import Conversation, Inlet
-from kubist.http.messages import Answer, Request, Response
-from kubist.http.spdy import Session, SpdyError, SpdyStream
+from kubist.base import eager_task
+from kubist.base.http.conversation import Conversation, Inlet
+from kubist.base.http.messages import Answer, Request, Response
+from kubist.base.http.spdy import Session, SpdyError, SpdyStream
 from kubist.meta.object import Object
 from kubist.request import query_values
 from kubist.simulation.kubeletapi import channels

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubist import eager_task
-from kubist.http.answers import pieces, read_head
-from kubist.http.client import explain
-from kubist.http.messages import Headers, Request, Response
-from kubist.http.pool import LIMIT, Where, begin
+from kubist.base import eager_task
+from kubist.base.http.answers import pieces, read_head
+from kubist.base.http.client import explain
+from kubist.base.http.messages import Headers, Request, Response
+from kubist.base.http.pool import LIMIT, Where, begin
 from kubist.meta.object import Object
 from kubist.meta.status import bad_request, unavailable
 from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, target_of

@@ -7,9 +7,9 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kubist.http.conversation import Conversation, Inlet
-from kubist.http.messages import Answer, Request, Response
-from kubist.http.spdy import Session, SpdyError, SpdyStream
+from kubist.base.http.conversation import Conversation, Inlet
+from kubist.base.http.messages import Answer, Request, Response
+from kubist.base.http.spdy import Session, SpdyError, SpdyStream
 from kubist.meta.object import Object
 from kubist.meta.status import APIError, bad_request, internal_error
 from kubist.request import truthy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import NamedTuple
 
-from kubist.http.messages import Request
+from kubist.base.http.messages import Request
 from kubist.meta.object import Object
 from kubist.simulation.kubeletapi.containers import shown
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import orjson
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.meta.selectors import LabelSelector, Requirement, label_selector
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from kubist.offload import away
+from kubist.base.offload import away
 from kubist.simulation.shell import syntax
 from kubist.simulation.shell.arithmetic import calculate
 from kubist.simulation.shell.commands import BUILTINS, COMMANDS, PREFIXES

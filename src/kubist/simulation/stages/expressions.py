@@ -8,13 +8,13 @@ from random import Random
 from typing import Any
 
 from kubist import cel
+from kubist.base.offload import SLICE, stay
 from kubist.cel.errors import CostExceeded, EvaluationError
 from kubist.cel.kubernetes import quantity
 from kubist.cel.types import DOUBLE, QUANTITY, TIMESTAMP
 from kubist.cel.values import Duration, Timestamp, parse_timestamp
 from kubist.meta import durations
 from kubist.meta.object import Object
-from kubist.offload import SLICE, stay
 from kubist.simulation.stages.jq import Query
 from kubist.simulation.stages.limits import StageError, check_source, shortened
 

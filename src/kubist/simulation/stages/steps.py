@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kubist.base.jsontext.errors import DecodeError
 from kubist.codec import yaml
-from kubist.jsontext.errors import DecodeError
 from kubist.meta.object import Object
 from kubist.simulation.stages.fields import Fields
 from kubist.simulation.stages.gotemplate import Template

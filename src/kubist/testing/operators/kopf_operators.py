@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.testing.operators import run_kopf
 from kubist.testing.operators.denials import Denials
 from kubist.testing.operators.operator import (

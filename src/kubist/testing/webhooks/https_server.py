@@ -11,11 +11,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from kubist.http import certificates
-from kubist.http.limits import Limits
-from kubist.http.messages import Request, Response
-from kubist.http.server import HttpServer
-from kubist.http.tls import HTTP1, server_context
+from kubist.base.http import certificates
+from kubist.base.http.limits import Limits
+from kubist.base.http.messages import Request, Response
+from kubist.base.http.server import HttpServer
+from kubist.base.http.tls import HTTP1, server_context
 from kubist.meta.object import Object
 from kubist.testing.webhooks.hook import Hook
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.meta.object import Object
 from kubist.resources.resource import Resources
 from kubist.testing import references

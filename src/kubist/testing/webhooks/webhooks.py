@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kubist.hints import did_you_mean
+from kubist.base.hints import did_you_mean
 from kubist.meta import status
 from kubist.meta.object import Object
 from kubist.resources.resource import Resources

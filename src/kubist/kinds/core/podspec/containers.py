@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from orjson import dumps
 
-from kubist.caching import skip_validated
+from kubist.base.caching import skip_validated
 from kubist.kinds.core.podspec.env import validate_env, validate_env_from
 from kubist.kinds.core.podspec.mounts import validate_devices, validate_mounts
 from kubist.kinds.core.podspec.options import Options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.caching import skip_validated
+from kubist.base.caching import skip_validated
 from kubist.kinds.core.podspec import paths
 from kubist.meta import names
 from kubist.meta.fields import FieldError, invalid, not_supported, required

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 _DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"

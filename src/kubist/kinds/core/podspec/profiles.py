@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.visit import containers_of, with_paths
 from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orjson import dumps, loads
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.meta.object import Object
 from kubist.meta.quantity import Quantity, parse_quantity
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from orjson import dumps
 
-from kubist.caching import skip_validated
-from kubist.jsontext.quoting import quoted
+from kubist.base.caching import skip_validated
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.resourcenames import (

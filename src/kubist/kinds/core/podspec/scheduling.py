@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orjson import dumps
 
-from kubist.caching import skip_validated
+from kubist.base.caching import skip_validated
 from kubist.meta import names
 from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
 from kubist.meta.object import Object

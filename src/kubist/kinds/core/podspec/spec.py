@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 from kubist.kinds.core.podspec.affinity import validate_affinity
 from kubist.kinds.core.podspec.containers import (
     WINDOWS_OPTIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.resourcenames import is_whole, validate_positive_quantity
 from kubist.kinds.shared.template import validate_template_metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.volumesources import SOURCES
 from kubist.meta import names

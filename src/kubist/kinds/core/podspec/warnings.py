@@ -8,8 +8,8 @@ from typing import Any
 
 from orjson import dumps
 
-from kubist.caching import bounded_cache, skip_validated
-from kubist.jsontext.quoting import quoted
+from kubist.base.caching import bounded_cache, skip_validated
+from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.affinity import PREFERRED, REQUIRED
 from kubist.kinds.core.podspec.overlaps import overlapping_paths
 from kubist.kinds.core.podspec.profiles import (

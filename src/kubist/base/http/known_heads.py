@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kubist.caching import BoundedCache
-from kubist.http.messages import Request
+from kubist.base.caching import BoundedCache
+from kubist.base.http.messages import Request
 
 if TYPE_CHECKING:
-    from kubist.http.connection import Connection
+    from kubist.base.http.connection import Connection
 
 _LINE = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[\w/.~:?&=%,+*-]*) HTTP/1\.1", re.ASCII)
 """Request lines that are read without the parser: common methods, and targets that need no check."""

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import orjson
 
-from kubist.jsontext import syntax as json_syntax
-from kubist.jsontext.complaints import Repeats
-from kubist.jsontext.errors import DecodeError
+from kubist.base.jsontext import syntax as json_syntax
+from kubist.base.jsontext.complaints import Repeats
+from kubist.base.jsontext.errors import DecodeError
 
 MAX_DEPTH = 240
 """Nesting limit: deeper than any object. orjson encodes 254 levels; the server adds some for managedFields, reviews and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from http import HTTPStatus
 
-from kubist.http.messages import Headers
+from kubist.base.http.messages import Headers
 
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus

@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from kubist.http.bodies import WINDOW
-from kubist.http.exchange import Exchange
-from kubist.http.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW, Error, Flag, Kind, frame, frame_head, reset
-from kubist.http.hpack import NO_TABLE, encode
-from kubist.http.messages import Headers
+from kubist.base.http.bodies import WINDOW
+from kubist.base.http.exchange import Exchange
+from kubist.base.http.frames import (
+    DEFAULT_FRAME_SIZE,
+    DEFAULT_WINDOW,
+    Error,
+    Flag,
+    Kind,
+    frame,
+    frame_head,
+    reset,
+)
+from kubist.base.http.hpack import NO_TABLE, encode
+from kubist.base.http.messages import Headers
 
 if TYPE_CHECKING:
-    from kubist.http.http2 import Http2
+    from kubist.base.http.http2 import Http2
 
 _QUANTUM = 64 * 1024
 

@@ -8,11 +8,11 @@ import logging
 import socket
 import ssl
 
-from kubist.caching import bounded_cache
-from kubist.http.heads import date_line
-from kubist.http.limits import Limits
-from kubist.http.messages import Application, Request, Response, Stream
-from kubist.http.tls import peer_certificates
+from kubist.base.caching import bounded_cache
+from kubist.base.http.heads import date_line
+from kubist.base.http.limits import Limits
+from kubist.base.http.messages import Application, Request, Response, Stream
+from kubist.base.http.tls import peer_certificates
 
 log = logging.getLogger("kubist.http")
 

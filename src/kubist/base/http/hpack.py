@@ -13,7 +13,7 @@ from hpack.exceptions import HPACKDecodingError
 from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
 
-from kubist.caching import bounded_cache
+from kubist.base.caching import bounded_cache
 
 Header = tuple[bytes, bytes]
 

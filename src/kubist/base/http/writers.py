@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.http.connection import log, stop
-from kubist.http.messages import Stream
+from kubist.base.http.connection import log, stop
+from kubist.base.http.messages import Stream
 
 if TYPE_CHECKING:
-    from kubist.http.http1 import Http1
+    from kubist.base.http.http1 import Http1
 
 GATHER = 0.01
 """Seconds between two pieces of one stream. The first piece after a pause is sent at once."""

@@ -54,7 +54,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 
 SYSTEM = Clock()
-CURRENT: ContextVar[Clock] = ContextVar("kubist.clock", default=SYSTEM)
+CURRENT: ContextVar[Clock] = ContextVar("kubist.base.clock", default=SYSTEM)
 """Clock of the server whose request or task runs."""
 
 _moved = 0

@@ -7,10 +7,10 @@ import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kubist import eager_task
-from kubist.http.answers import Head, pieces, read_head
-from kubist.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
-from kubist.http.redirects import Outgoing, RedirectFailed, address, next_request
+from kubist.base import eager_task
+from kubist.base.http.answers import Head, pieces, read_head
+from kubist.base.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
+from kubist.base.http.redirects import Outgoing, RedirectFailed, address, next_request
 
 
 class CallFailed(Exception):

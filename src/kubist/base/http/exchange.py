@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kubist.http.bodies import Pieces, add, size, windows
-from kubist.http.connection import log, stop
-from kubist.http.frames import Error
-from kubist.http.heads import BODILESS
-from kubist.http.messages import Answer, HangUp, Request, Stream
+from kubist.base.http.bodies import Pieces, add, size, windows
+from kubist.base.http.connection import log, stop
+from kubist.base.http.frames import Error
+from kubist.base.http.heads import BODILESS
+from kubist.base.http.messages import Answer, HangUp, Request, Stream
 
 if TYPE_CHECKING:
-    from kubist.http.http2 import Http2
+    from kubist.base.http.http2 import Http2
 
 
 class Exchange:

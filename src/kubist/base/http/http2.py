@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 
-from kubist.eager_task import begin
-from kubist.http.bodies import joined
-from kubist.http.budget import Budget
-from kubist.http.connection import NEVER, Connection, Host
-from kubist.http.exchange import Exchange
-from kubist.http.fields import Malformed, check_trailers, request_fields
-from kubist.http.frames import (
+from kubist.base.eager_task import begin
+from kubist.base.http.bodies import joined
+from kubist.base.http.budget import Budget
+from kubist.base.http.connection import NEVER, Connection, Host
+from kubist.base.http.exchange import Exchange
+from kubist.base.http.fields import Malformed, check_trailers, request_fields
+from kubist.base.http.frames import (
     DEFAULT_FRAME_SIZE,
     DEFAULT_WINDOW,
     LARGEST_FRAME_SIZE,
@@ -30,10 +30,10 @@ from kubist.http.frames import (
     settings,
     window_update,
 )
-from kubist.http.hpack import Header
-from kubist.http.inbox import Inbox
-from kubist.http.messages import Headers, Request
-from kubist.http.outbox import Outbox
+from kubist.base.http.hpack import Header
+from kubist.base.http.inbox import Inbox
+from kubist.base.http.messages import Headers, Request
+from kubist.base.http.outbox import Outbox
 
 _STREAM_WINDOW = DEFAULT_WINDOW
 _CONNECTION_WINDOW = 4 * 1024 * 1024

@@ -3,7 +3,7 @@ directions."""
 
 from __future__ import annotations
 
-from kubist.http.writers import RawWriter
+from kubist.base.http.writers import RawWriter
 
 
 class Tunnel(RawWriter):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kubist.caching import bounded_cache
-from kubist.http.hpack import Header
+from kubist.base.caching import bounded_cache
+from kubist.base.http.hpack import Header
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _LENGTH = re.compile(r"[0-9]{1,18}").fullmatch

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubist.jsontext.quoting import quoted
+from kubist.base.jsontext.quoting import quoted
 
 LIMIT = 100
 """Maximum number of complaints about one document."""

@@ -6,11 +6,11 @@ import asyncio
 import socket
 import ssl
 
-from kubist.http.connection import Connection, Host, log
-from kubist.http.http1 import Http1
-from kubist.http.http2 import Http2
-from kubist.http.limits import Limits
-from kubist.http.messages import Application
+from kubist.base.http.connection import Connection, Host, log
+from kubist.base.http.http1 import Http1
+from kubist.base.http.http2 import Http2
+from kubist.base.http.limits import Limits
+from kubist.base.http.messages import Application
 
 _BACKLOG = 1024
 _TLS_SHUTDOWN_TIMEOUT = 10.0

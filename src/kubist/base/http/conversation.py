@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from kubist.http.messages import Headers, Stream, StreamWriter, UpgradedWriter
+from kubist.base.http.messages import Headers, Stream, StreamWriter, UpgradedWriter
 
 log = logging.getLogger("kubist.http")
 
