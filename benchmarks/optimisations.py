@@ -50,8 +50,8 @@ class Connection:
 def pods() -> list[dict[str, Any]]:
     """Pods as they are validated: decoded, with defaults, tolerations and managed fields."""
     from kubist.kinds.core.pod import strategy
-    from kubist.schema.catalog import schema_for
-    from kubist.schema.decode import decode
+    from kubist.model.schema.catalog import schema_for
+    from kubist.model.schema.decode import decode
 
     made = [decode(schema_for("", "v1", "Pod"), orjson.loads(pod(number))) for number in range(CALLS)]
     for each in made:
@@ -116,15 +116,15 @@ def transport() -> Iterator[Pair]:
 def writes() -> Iterator[Pair]:
     from kubist.kinds.core.pod_validation import validate_new
     from kubist.kinds.core.podspec.warnings import pod_spec_warnings
-    from kubist.meta import names, objectmeta
-    from kubist.patch.apply import managers
-    from kubist.patch.apply.compare import compare
-    from kubist.patch.apply.created import creator
-    from kubist.patch.apply.empty import empty
-    from kubist.patch.apply.sets import Set, dotted
-    from kubist.patch.apply.typed import type_of
-    from kubist.patch.apply.whole import everything
-    from kubist.schema.catalog import schema_for
+    from kubist.model.meta import names, objectmeta
+    from kubist.model.patch.apply import managers
+    from kubist.model.patch.apply.compare import compare
+    from kubist.model.patch.apply.created import creator
+    from kubist.model.patch.apply.empty import empty
+    from kubist.model.patch.apply.sets import Set, dotted
+    from kubist.model.patch.apply.typed import type_of
+    from kubist.model.patch.apply.whole import everything
+    from kubist.model.schema.catalog import schema_for
     from tests.patch.apply.test_whole import plainly
     from tests.plain_validation import plain_validation
 
@@ -165,8 +165,8 @@ def writes() -> Iterator[Pair]:
 
 def representations() -> Iterator[Pair]:
     from kubist.base.caching import bounded_cache
-    from kubist.codec import yaml_emit
-    from kubist.meta import names
+    from kubist.model.codec import yaml_emit
+    from kubist.model.meta import names
 
     some = [(made,) for made in pods()[:10]]
     yield "codec/yaml_emit: a pod", yaml_emit.dumps, yaml_emit._by_events, some

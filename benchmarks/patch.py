@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from kubist.patch import jsonpatch, merge, strategic
-from kubist.patch.apply import apply, update_managed_fields
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
+from kubist.model.patch import jsonpatch, merge, strategic
+from kubist.model.patch.apply import apply, update_managed_fields
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
 
 POD = schema_for("", "v1", "Pod")
 NOW = "2026-01-01T00:00:00Z"

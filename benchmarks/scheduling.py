@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.scheduler.cycle import Cycle
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.scores import choose

@@ -20,7 +20,7 @@ import yaml
 
 from kubist.base.http.certificates import new_authority, save
 from kubist.config import Config
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.server import Server
 
 T = TypeVar("T")

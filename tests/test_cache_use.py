@@ -7,7 +7,7 @@ import functools
 from pathlib import Path
 
 import kubist
-from kubist.schema import catalog
+from kubist.model.schema import catalog
 
 SOURCE = Path(kubist.__file__).parent
 
@@ -17,10 +17,10 @@ FIXED = {
     "discovery/openapi.py:_built_in_v3",
     "tables/columns.py:table_of",
     "resources/routes.py:_served",
-    "schema/catalog.py:_scalar",
-    "schema/catalog.py:by_name",
+    "model/schema/catalog.py:_scalar",
+    "model/schema/catalog.py:by_name",
     # The keys are fields that strategies name.
-    "patch/apply/sets.py:dotted",
+    "model/patch/apply/sets.py:dotted",
 }
 """Functions with parameters that may use functools.cache or lru_cache."""
 
@@ -39,12 +39,12 @@ STORED = {
 
 COMPILED = {
     # The keys are the names of types in the catalog.
-    "codec/protobuf_decode.py:_readers",
-    "codec/protobuf_encode.py:_compiled",
-    "schema/decode.py:_compiled",
-    "schema/decode.py:_compiled_lists",
+    "model/codec/protobuf_decode.py:_readers",
+    "model/codec/protobuf_encode.py:_compiled",
+    "model/schema/decode.py:_compiled",
+    "model/schema/decode.py:_compiled_lists",
     # A stock of random numbers, not a cache.
-    "meta/uids.py:_uids",
+    "model/meta/uids.py:_uids",
     # The keys are names of modules that the test process has imported. A module registers its handlers only once.
     "testing/operators/kopf_operators.py:_REGISTRIES",
 }
@@ -64,7 +64,7 @@ KEPT = {
     "filters/rbac.py:role",
     "objectstore/registry.py:collection",
     "objectstore/registry.py:kind",
-    "patch/apply/typed.py:make",
+    "model/patch/apply/typed.py:make",
     "resources/resource.py:stored",
     "storage/cache.py:collection",
     "storage/labelindex.py:find",
@@ -82,7 +82,7 @@ KEPT = {
     # A bounded cache that the owner of the grants passes.
     "filters/rbac.py:decide",
     # A bounded cache of the type.
-    "patch/apply/ownership.py:_as_the_schema_splits",
+    "model/patch/apply/ownership.py:_as_the_schema_splits",
     # They live as long as one request, connection or build of a label index.
     "admission/admission_request.py:_view",
     "filters/audit.py:_sent",
@@ -144,7 +144,7 @@ def test_functools_caches_have_fixed_keys() -> None:
 
 
 def test_caches_do_not_keep_replaced_schemas() -> None:
-    """Values derived from a schema are kept in it (`kubist.schema.node.kept`). A cache with the schema as its key
+    """Values derived from a schema are kept in it (`kubist.model.schema.node.kept`). A cache with the schema as its key
     would keep every version of a CRD."""
     found = {
         name

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kubist.cel import formats
-from kubist.cel.escaping import escape
-from kubist.codec import negotiate, yaml_emit
 from kubist.crd.jsonpath import JsonPath, PathError
 from kubist.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref
-from kubist.meta import selectors
-from kubist.meta.status import APIError
+from kubist.model.cel import formats
+from kubist.model.cel.escaping import escape
+from kubist.model.codec import negotiate, yaml_emit
+from kubist.model.meta import selectors
+from kubist.model.meta.status import APIError
 from kubist.simulation.stages.jq import Query
 from kubist.simulation.stages.limits import StageError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
 from tests.live import Client
 
 DIGITS = "9" * 5000

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make `src/kubist/schema/catalog.json`, the compact form of the built-in types that the package ships.
+"""Make `src/kubist/model/schema/catalog.json`, the compact form of the built-in types that the package ships.
 
     tools/make_catalog.py DIRECTORY
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-TARGET = HERE.parent / "src/kubist/schema/catalog.json"
+TARGET = HERE.parent / "src/kubist/model/schema/catalog.json"
 REF = "#/components/schemas/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 APIEXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make `src/kubist/schema/internals.json`: names and order of the fields of the reference's internal structs.
+"""Make `src/kubist/model/schema/internals.json`: names and order of the fields of the reference's internal structs.
 
     tools/make_internals.py MODULES
 
@@ -17,7 +17,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "src/kubist/schema/internals.json"
+TARGET = Path(__file__).parent.parent / "src/kubist/model/schema/internals.json"
 ROOTS = [
     "core.PodSpec",
     "core.EphemeralContainer",

@@ -7,13 +7,13 @@ from kubist.base.http import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
-from kubist.cel import PER_CALL_LIMIT
 from kubist.clusters import clusters, fairness
-from kubist.codec import negotiate
 from kubist.crd.rules import cost
 from kubist.filters import flowcontrol, impersonation
 from kubist.kinds.core import configmap
-from kubist.meta import objectmeta
+from kubist.model.cel import PER_CALL_LIMIT
+from kubist.model.codec import negotiate
+from kubist.model.meta import objectmeta
 from kubist.objectstore.registry import VALUE_LIMIT
 from kubist.simulation.shell import filestore
 from kubist.simulation.stages import limits as stages

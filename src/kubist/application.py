@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from kubist import featuregates, known_paths, logs
+from kubist import known_paths, logs
 from kubist import request as requests
 from kubist.admission.chain import Admission
 from kubist.aggregation.aggregation import Aggregation
@@ -31,7 +31,8 @@ from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.handler_chain import HandlerChain
 from kubist.filters.seats import TOO_MANY, TooManyRequests
 from kubist.logs import CURRENT
-from kubist.meta import durations, status
+from kubist.model import featuregates
+from kubist.model.meta import durations, status
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import Registry
 from kubist.resources import routes

@@ -16,9 +16,9 @@ from kubist.base.http.messages import Request
 from kubist.base.http.pool import Pool
 from kubist.filters.authorization_query import attributes
 from kubist.kinds.core import service_ports
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import APISERVER_MANAGER
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import APISERVER_MANAGER
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.request import RequestInfo
 from kubist.resources.context import Rules, Tokens, User

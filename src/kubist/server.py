@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import bootstrap, featuregates
+from kubist import bootstrap
 from kubist.admission.chain import Admission
 from kubist.admission.order import build
 from kubist.application import API
@@ -34,6 +34,7 @@ from kubist.discovery.paths import Paths
 from kubist.errors import InvalidSettings
 from kubist.filters.browsers import with_browser_headers, without_compression
 from kubist.filters.from_config import authentication, authorization, openid, token_signer
+from kubist.model import featuregates
 from kubist.objectstore.registry import Registry
 from kubist.resources.resource import Resources
 from kubist.resources.runtimeconfig import served_resources

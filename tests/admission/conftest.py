@@ -19,7 +19,7 @@ import yaml
 from kubist.base.http.certificates import new_authority, save
 from kubist.base.http.messages import Request, Response
 from kubist.config import Config
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.server import Server
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kubist.admission.order import enabled
 from kubist.config import Config
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 from .conftest import Client
 

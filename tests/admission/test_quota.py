@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubist.admission.quota.evaluators import evaluator_for
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 from .conftest import Client
 

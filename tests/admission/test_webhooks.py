@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 from .conftest import Client, WebhookServer, configuration, json_patch, webhook
 

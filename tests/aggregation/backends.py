@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.http.certificates import load_authority, save
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Client, Pki
 
 GROUP, VERSION = "ice.example.com", "v1"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.http.certificates import new_authority, save
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 GROUP, VERSION = "ice.example.com", "v1"
 PATH = f"/apis/{GROUP}/{VERSION}"

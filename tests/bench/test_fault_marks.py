@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.recorded_request import RecordedRequest
 from tests.bench.fault_clients import MAPS, ask, code, config_map, fails, watching

@@ -9,7 +9,7 @@ import pytest
 
 from kubist import request as requests
 from kubist.bench.fault_matching import ResourcePattern
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import FAULTS, MAPS, ask, code, config_map
@@ -119,8 +119,8 @@ def test_matching(kubist_server: Cluster, criteria: Object, expected: str) -> No
 
 def test_objects_are_read_from_yaml_and_protobuf(cluster: Cluster) -> None:
     cluster.faults.add(expression='request.object.data.k == "1"', label_selector="app", status=418)
-    from kubist.codec import protobuf
-    from kubist.schema.catalog import schema_for
+    from kubist.model.codec import protobuf
+    from kubist.model.schema.catalog import schema_for
     from tests.bench.fault_clients import connect
 
     made = config_map("a", {"app": "web"}, k="1")

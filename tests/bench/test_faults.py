@@ -9,7 +9,7 @@ import time
 import h2.exceptions
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from kubist.testing.faults import Fault

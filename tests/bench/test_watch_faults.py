@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from kubist.verbs import watch as watch_verb

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist import cel
-from kubist.cel import DYN, INT, STRING, Environment, list_of, map_of, object_type
+from kubist.model import cel
+from kubist.model.cel import DYN, INT, STRING, Environment, list_of, map_of, object_type
 
 DYNAMIC = Environment({"self": DYN})
 TRUE = [

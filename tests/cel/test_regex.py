@@ -9,7 +9,7 @@ import pytest
 import re2  # type: ignore[import-untyped]
 
 from kubist.base.offload import Lengthy, stay
-from kubist.cel import regex
+from kubist.model.cel import regex
 
 ORDINARY = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LARGE = r"^\p{L}{1,63}$"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist import cel
-from kubist.cel import DYN, CostExceeded, Environment, Program, object_type
+from kubist.model import cel
+from kubist.model.cel import DYN, CostExceeded, Environment, Program, object_type
 
 STEPS = 40
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.cel import regex
-from kubist.cel.errors import CompileError
-from kubist.cel.parser import parse
+from kubist.model.cel import regex
+from kubist.model.cel.errors import CompileError
+from kubist.model.cel.parser import parse
 
 OPERAND = "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
 OPERAND += "STRING, BYTES, IDENTIFIER"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kubist import featuregates
 from kubist.admission import order
 from kubist.cli import flags, serve
 from kubist.config import Config
 from kubist.filters.authentication import certificate_user
 from kubist.filters.clientca import Verified
+from kubist.model import featuregates
 from kubist.resources.context import User
 from kubist.server import Server
 from tests.cli.processes import kubist, running

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubist.config import Config
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.runtime import kubeconfig, pki
 from tests.cli.backups import one_line
 from tests.cli.processes import kubist

@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from kubist.base.http import certificates
 from kubist.clusters.hosting import Hosting
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster
 

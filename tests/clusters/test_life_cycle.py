@@ -16,8 +16,8 @@ import pytest
 from kubist import logs
 from kubist.clusters.hosting import Hosting
 from kubist.clusters.spec import Spec
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.settings import Settings
 from kubist.testing import Cluster
 from kubist.testing.clusters import PATH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resource, builtin
 from kubist.storage.cache import Entry, StoredKind
 

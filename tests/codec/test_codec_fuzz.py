@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import protobuf, yaml
-from kubist.schema.catalog import schema_for
-from kubist.schema.strict import decode_body, decode_value
+from kubist.model.codec import protobuf, yaml
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.strict import decode_body, decode_value
 
 FAST = settings(max_examples=300, deadline=None, database=None)
 POD = schema_for("", "v1", "Pod")

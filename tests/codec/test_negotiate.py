@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.codec import negotiate
-from kubist.codec.negotiate import JSON, PROTOBUF, YAML, Endpoint, MediaType, NoRoute, NotAcceptable
-from kubist.meta.status import APIError
+from kubist.model.codec import negotiate
+from kubist.model.codec.negotiate import JSON, PROTOBUF, YAML, Endpoint, MediaType, NoRoute, NotAcceptable
+from kubist.model.meta.status import APIError
 
 BUILT_IN = Endpoint(transforms=True, table=True, literal=True)
 CUSTOM = Endpoint(plain=(JSON, YAML), transforms=True, table=True)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import protobuf, protobuf_decode, protobuf_mistakes
-from kubist.codec import protobuf_wire as wire
-from kubist.patch.apply import fieldsv1
-from kubist.schema.catalog import by_name, schema_for
-from kubist.schema.decode import decode
+from kubist.model.codec import protobuf, protobuf_decode, protobuf_mistakes
+from kubist.model.codec import protobuf_wire as wire
+from kubist.model.patch.apply import fieldsv1
+from kubist.model.schema.catalog import by_name, schema_for
+from kubist.model.schema.decode import decode
 
 SAMPLES = sorted((Path(__file__).parent / "data").glob("*.json"))
 

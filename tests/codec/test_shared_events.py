@@ -10,7 +10,7 @@ import pytest
 
 from kubist.api.representation import budget as representation_budget
 from kubist.api.representation.budget import Kept
-from kubist.codec.negotiate import JSON, PROTOBUF, MediaType
+from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.storage.cache import Change
 from kubist.verbs.representations import representation
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
+from kubist.model.codec import yaml
 
 READ: list[tuple[str, Any]] = [
     ("", None),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubist.codec import yaml, yaml_emit
-from kubist.codec.negotiate import JSON, YAML, MediaType
+from kubist.model.codec import yaml, yaml_emit
+from kubist.model.codec.negotiate import JSON, YAML, MediaType
 from kubist.verbs.representations import representation
 
 from .stored import config_map, entry, resource

@@ -8,7 +8,7 @@ import pytest
 
 from kubist.control.workloads import daemonplan
 from kubist.control.workloads.daemonplan import Fit
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 NOW = 2_000_000_000.0
 RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)

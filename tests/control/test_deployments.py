@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.control.workload_objects import LABELS, needs_kubectl, run_kubectl, template, workload
 from tests.waiting import wait_for

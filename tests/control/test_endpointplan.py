@@ -8,7 +8,7 @@ import pytest
 
 from kubist.control.workloads import endpointplan, mirroring
 from kubist.control.workloads.endpointplan import distribute
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 PORT = {"name": "web", "port": 80, "targetPort": "http", "protocol": "TCP"}
 

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.base.clock import Clock
 from kubist.control.events import BURST, COMBINED, REFILL_SECONDS, SIMILAR, EventRecorder
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Live
 from tests.waiting import wait_for
 

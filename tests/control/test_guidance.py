@@ -8,7 +8,7 @@ import pytest
 
 from kubist.control.guidance import is_seen
 from kubist.control.manager import chosen
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

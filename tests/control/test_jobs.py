@@ -8,7 +8,7 @@ import pytest
 
 from kubist.control.workloads import jobbackoff
 from kubist.control.workloads.jobpods import FINALIZER, INDEX
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

@@ -16,8 +16,8 @@ from kubist.control.workloads.rolloutstatus import (
     rollout_status,
     set_progress,
 )
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 NOW = "2030-01-01T00:00:00Z"
 LATER = "2030-01-01T00:10:01Z"

@@ -15,7 +15,7 @@ from kubist.control.workloads.statefulplan import (
     plan,
     stateful_status,
 )
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 NOW = 2_000_000_000.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubist.control.workloads.victims import DELETION_COST, deletion_cost, victims
-from kubist.meta.object import Object
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time
 
 NOW = 2_000_000_000.0
 

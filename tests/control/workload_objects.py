@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests import programs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Client
 from tests.waiting import wait_for
 

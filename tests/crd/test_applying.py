@@ -3,7 +3,7 @@ several versions."""
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import define, definition, obj, version
 from tests.live import Live
 

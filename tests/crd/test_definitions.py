@@ -10,9 +10,9 @@ import pytest
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition
 from kubist.kinds.apiextensions.customresourcedefinition import strategy
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
+from kubist.model.schema.strict import decode_value
 from kubist.resources.resource import builtin
-from kubist.schema.strict import decode_value
 from tests.crd.defining import definition, version
 
 INVALID, REQUIRED, FORBIDDEN = "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"

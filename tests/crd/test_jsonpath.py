@@ -10,7 +10,7 @@ import pytest
 
 from kubist.crd.columns import Column, age, cell, columns
 from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.meta.times import parse_time
+from kubist.model.meta.times import parse_time
 from kubist.tables.custom import table
 
 OBJECT: dict[str, Any] = {

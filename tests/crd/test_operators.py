@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, await_status, define
 from tests.crd.definitions import certificate, database, monitor, pipeline, route
 from tests.crd.definitions.building import node_count, rule_count

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, define
 from tests.live import Live
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, await_status, define, definition, obj, version
 from tests.live import Live, Pki
 from tests.storage.etcd_server import EtcdServer

@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, define, definition, obj, version
 from tests.live import Live
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.cel import formats
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.validation.schema import compile_schema
+from kubist.model.cel import formats
 
 Props = dict[str, Any]
 INVALID, TYPE, REQUIRED = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueRequired"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kubist.base.http.certificates import load_authority, new_authority, save
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, define, definition, obj, version
 from tests.live import Live, Pki
 

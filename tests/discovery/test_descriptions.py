@@ -9,7 +9,7 @@ import pytest
 
 from kubist.discovery import descriptions, openapi_types
 from kubist.discovery.openapi_parameters import CONNECT, DELETE, LIST, PATCH, SHARED, WRITE, place
-from kubist.schema import catalog
+from kubist.model.schema import catalog
 
 from .test_openapi import ask, gadget
 

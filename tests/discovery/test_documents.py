@@ -5,10 +5,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
 from kubist.discovery import documents
 from kubist.discovery.aggregated import Aggregated, asked_for
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
 from kubist.resources.resource import Resource, Resources
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -10,11 +10,11 @@ import orjson
 import pytest
 
 from kubist.base.http.messages import Request, Response
-from kubist.codec import protobuf_wire as wire
 from kubist.discovery import openapi_types, openapi_v3
 from kubist.discovery.openapi import OpenAPI
 from kubist.discovery.openapi_types import custom
 from kubist.discovery.openapi_v3 import referred
+from kubist.model.codec import protobuf_wire as wire
 from kubist.resources.resource import Resource, Resources, builtin
 
 from .test_documents import custom as custom_resource

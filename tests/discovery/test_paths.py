@@ -11,7 +11,7 @@ from kubist.base.http.messages import Answer, Request, Response
 from kubist.config import Config
 from kubist.discovery.health import Health
 from kubist.discovery.paths import Paths
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.request import parse, parse_query
 from kubist.resources.context import User
 from kubist.resources.resource import Resources

@@ -58,7 +58,7 @@ def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Pat
         "importlib.metadata",
         "grpc",
         "cryptography",
-        "kubist.codec.yaml_emit",
+        "kubist.model.codec.yaml_emit",
         "kubist.discovery.openapi",
         "kubist.control.manager",
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.base.http.messages import Request, Response
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Answer, Client, Live, Pki
 
 

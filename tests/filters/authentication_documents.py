@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 VALID = {
     "issuer": {"url": "https://a", "audiences": ["me"]},

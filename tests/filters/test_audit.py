@@ -17,7 +17,7 @@ from kubist.filters import from_config
 from kubist.filters.audit import AuditLog
 from kubist.filters.auditpolicy import AuditPolicy
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from tests.filters.askers import Person
 from tests.live import Client, Live, Pki

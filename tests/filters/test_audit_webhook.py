@@ -16,7 +16,7 @@ import yaml
 from kubist.base.http.client import CallFailed
 from kubist.filters import auditwebhook
 from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for
 

@@ -17,7 +17,7 @@ from kubist.base.http.certificates import load_authority, new_authority, save
 from kubist.config import Config
 from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.filters.requestheader import check_flags
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, ask
 from tests.live import TOKEN, Client, Live, Pki
 

@@ -15,7 +15,7 @@ from kubist.filters import authenticationconfig, filechanges, tokens
 from kubist.filters.authentication import TokenError
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask
 from tests.filters.authentication_documents import VALID, document
 from tests.live import Live, Pki

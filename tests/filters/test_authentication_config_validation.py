@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kubist.filters import authenticationconfig
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.authentication_documents import VALID, document
 
 EMAIL = {"username": {"expression": "claims.email"}}

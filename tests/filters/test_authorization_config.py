@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubist.filters import authorizationconfig, filechanges
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Remote, ask
 from tests.live import Live, Pki
 from tests.waiting import wait_for

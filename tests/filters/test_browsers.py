@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubist.base.http.ciphers import SUITES, openssl_ciphers
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Live, Pki
 
 ORIGIN = r"^https://(www\.)?example\.com$"

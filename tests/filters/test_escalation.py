@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, grant, rbac, user
 from tests.live import Client
 

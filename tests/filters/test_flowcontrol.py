@@ -15,7 +15,7 @@ from kubist.filters.inflight import InFlight
 from kubist.filters.prioritylevel import Level
 from kubist.filters.seats import Seat, TooManyRequests, long_running
 from kubist.filters.traffic import Traffic
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from tests.filters.askers import ask
 from tests.live import Client, Live, Pki

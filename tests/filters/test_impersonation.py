@@ -6,8 +6,8 @@ import pytest
 
 from kubist.base.http.messages import Request
 from kubist.filters.impersonation import LONGEST, LONGEST_SHOWN, wanted_user
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from tests.filters.askers import Person, grant, user
 from tests.live import Client, Live
 

@@ -17,7 +17,7 @@ from kubist.filters.authentication import TokenError
 from kubist.filters.jwtconfig import issuer_of_flags
 from kubist.filters.oidc import OIDC
 from kubist.filters.tokens import TokenSigner
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote
 from tests.live import Live, Pki
 

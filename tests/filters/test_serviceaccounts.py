@@ -11,7 +11,7 @@ import pytest
 from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
 from kubist.filters.usernames import split_username
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, grant
 from tests.live import Client, Live
 

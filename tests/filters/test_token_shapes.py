@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kubist.filters import tokens
 from kubist.filters.serviceaccounts import LEGACY_ISSUER
 from kubist.filters.tokens import TokenSigner
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from tests.filters.askers import Person, Remote
 from tests.live import Client, Live, Pki

@@ -11,7 +11,7 @@ import yaml
 from kubist.base.http.client import CallFailed
 from kubist.filters import webhooks
 from kubist.filters.kubeconfig import review_status
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki
 

@@ -11,7 +11,7 @@ from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.seats import Seat
 from kubist.filters.work_estimate import ListEstimator, WatchTracker, final_seats
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from tests.filters.askers import Person
 from tests.live import Client, Live, Pki

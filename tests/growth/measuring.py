@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.base.http.messages import Request, Response
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resource
 from tests.growth.filling import Path_, candidates, filled
 from tests.live import TOKEN, Live

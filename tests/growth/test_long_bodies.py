@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Request, Response
-from kubist.cel import regex
-from kubist.codec import protobuf
-from kubist.codec.protobuf_wire import varint
+from kubist.model.cel import regex
+from kubist.model.codec import protobuf
+from kubist.model.codec.protobuf_wire import varint
 from tests.crd.defining import define
 from tests.growth.measuring import APPLY, JSON, MERGE, STRATEGIC
 from tests.live import TOKEN, Live

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import define, definition, version
 from tests.growth.measuring import APPLY, JSON, JSON_PATCH, STRATEGIC, Prober
 from tests.live import Live

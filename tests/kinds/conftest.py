@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from kubist.config import Config
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
+from kubist.model.schema.strict import decode_value
 from kubist.resources.context import User
 from kubist.resources.resource import Resources
 from kubist.resources.strategy import Update
-from kubist.schema.strict import decode_value
 
 Causes = list[tuple[str, str]]
 

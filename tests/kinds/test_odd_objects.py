@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
+from kubist.model.schema.node import Schema
+from kubist.model.schema.strict import decode_value
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.strategy import Update
-from kubist.schema.node import Schema
-from kubist.schema.strict import decode_value
 
 ROUNDS = 60
 TEXTS = (

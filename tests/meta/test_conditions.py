@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.conditions import set_condition, validate_conditions
+from kubist.model.meta.conditions import set_condition, validate_conditions
 
 FINE = {"type": "Ready", "status": "True", "reason": "AllGood", "lastTransitionTime": "2030-01-01T00:00:00Z"}
 

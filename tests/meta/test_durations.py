@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.meta import durations
+from kubist.model.meta import durations
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.meta import names, objectmeta
+from kubist.model.meta import names, objectmeta
 from tests.plain_validation import plain_validation
 
 METADATA = [

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta import names, objectmeta
+from kubist.model.meta import names, objectmeta
 
 BASE = {"name": "x", "namespace": "d"}
 

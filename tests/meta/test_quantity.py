@@ -2,7 +2,13 @@
 
 import pytest
 
-from kubist.meta.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, canonical_quantity, parse_quantity
+from kubist.model.meta.quantity import (
+    FORMAT_WRONG,
+    NUMERIC_WRONG,
+    SUFFIX_WRONG,
+    canonical_quantity,
+    parse_quantity,
+)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,13 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.meta.selector_match import Merged
-from kubist.meta.selectors import FieldSelector, Requirement, parse_field_selector, parse_label_selector
+from kubist.model.meta.selector_match import Merged
+from kubist.model.meta.selectors import (
+    FieldSelector,
+    Requirement,
+    parse_field_selector,
+    parse_label_selector,
+)
 
 keys = st.sampled_from("abc")
 values = st.sampled_from(["", "x", "y", "1", "2", "3"])

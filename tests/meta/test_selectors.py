@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.meta.selectors import (
+from kubist.model.meta.selectors import (
     ParseError,
     format_label_selector,
     go_label_selector,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kubist.meta import times
+from kubist.model.meta import times
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 
-from kubist.meta.uids import new_uid
+from kubist.model.meta.uids import new_uid
 
 
 def test_uids_are_random_uuids() -> None:
@@ -20,7 +20,7 @@ def test_uids_are_random_uuids() -> None:
 
 FORKED = """
 import os
-from kubist.meta.uids import new_uid
+from kubist.model.meta.uids import new_uid
 new_uid()
 child = os.fork()
 if child:

@@ -36,7 +36,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     }
     names = set(contents(wheel))
     assert {name for name in names if not name.startswith(f"kubist-{__version__}.dist-info/")} == expected
-    assert {"kubist/py.typed", "kubist/schema/catalog.json", "kubist/cli/flags.json"} < names
+    assert {"kubist/py.typed", "kubist/model/schema/catalog.json", "kubist/cli/flags.json"} < names
     assert f"kubist-{__version__}.dist-info/licenses/LICENSE" in names
 
 

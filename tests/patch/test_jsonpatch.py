@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubist.patch import jsonpatch
-from kubist.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
+from kubist.model.patch import jsonpatch
+from kubist.model.patch.errors import MalformedPatch, PatchFailed, TooManyOperations
 
 from .tables import table
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.patch import merge
-from kubist.patch.errors import MalformedPatch
-from kubist.patch.values import equal
+from kubist.model.patch import merge
+from kubist.model.patch.errors import MalformedPatch
+from kubist.model.patch.values import equal
 
 from .tables import table
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.status import APIError
-from kubist.patch import strategic
-from kubist.patch.errors import MalformedPatch
-from kubist.schema.node import Field, Schema
+from kubist.model.meta.status import APIError
+from kubist.model.patch import strategic
+from kubist.model.patch.errors import MalformedPatch
+from kubist.model.schema.node import Field, Schema
 
 from .tables import table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kubist.schema.node import Schema
+from kubist.model.schema.node import Schema
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 SCALARS = (

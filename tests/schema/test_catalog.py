@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kubist.schema import catalog, openapi
-from kubist.schema.node import UNSET
+from kubist.model.schema import catalog, openapi
+from kubist.model.schema.node import UNSET
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_openapi_schemas_round_trip_through_nodes() -> None:
 
 
 def test_import_does_not_load_the_catalog() -> None:
-    code = "import kubist.schema.strict, kubist.schema.catalog as c; print(c._data.cache_info().misses)"
+    code = "import kubist.model.schema.strict, kubist.model.schema.catalog as c; print(c._data.cache_info().misses)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "0"

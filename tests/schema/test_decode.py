@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
 
 KINDS = {
     "Pod": ("", "v1"),

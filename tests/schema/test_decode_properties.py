@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import protobuf
-from kubist.schema import catalog
-from kubist.schema import decode as decoder
-from kubist.schema.decode import decode
-from kubist.schema.node import Schema
-from kubist.schema.strict import decode_body
+from kubist.model.codec import protobuf
+from kubist.model.schema import catalog
+from kubist.model.schema import decode as decoder
+from kubist.model.schema.decode import decode
+from kubist.model.schema.node import Schema
+from kubist.model.schema.strict import decode_body
 
 from .strategies import JSON, fitting, nearly_fitting
 

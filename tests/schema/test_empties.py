@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
-from kubist.schema.catalog import schema_for
-from kubist.schema.empties import dropped
-from kubist.schema.strict import decode_body
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.empties import dropped
+from kubist.model.schema.strict import decode_body
 from tests.live import MERGE, Client
 
 POD = schema_for("", "v1", "Pod")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.schema.internals import LONGEST_DIFF, MOST_OBJECTS, difference, internal_form
+from kubist.model.schema.internals import LONGEST_DIFF, MOST_OBJECTS, difference, internal_form
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.schema.catalog import schema_for
-from kubist.schema.strict import decode_body
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.strict import decode_body
 
 QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NAME = "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"

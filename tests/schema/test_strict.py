@@ -3,8 +3,8 @@
 import pytest
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.schema.catalog import schema_for
-from kubist.schema.strict import decode_body, decode_value
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.strict import decode_body, decode_value
 
 POD = schema_for("", "v1", "Pod")
 CONFIG_MAP = schema_for("", "v1", "ConfigMap")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.store import KeyValue
 from tests import programs

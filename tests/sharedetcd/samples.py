@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 GOLDEN = Path(__file__).parent.parent / "conformance" / "golden"
 NAMESPACE = "shared"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf
 from kubist.control import kubernetesservice
 from kubist.control.kubernetesservice import LEASE_SECONDS, LEASES
-from kubist.schema.catalog import schema_for
+from kubist.model.codec import protobuf
+from kubist.model.schema.catalog import schema_for
 from tests.live import Live, Pki
 from tests.storage.etcd_server import EtcdServer
 from tests.waiting import wait_for

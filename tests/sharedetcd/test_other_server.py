@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubist.codec import protobuf
 from kubist.kinds.core.service_ports import KEY
-from kubist.meta.object import Object
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
+from kubist.model.codec import protobuf
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
 from kubist.storage import etcd_messages as pb
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.etcd_client import EtcdClient, credentials

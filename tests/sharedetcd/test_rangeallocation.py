@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
-from kubist.meta.status import APIError
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
+from kubist.model.meta.status import APIError
 from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.memory import MemoryStore

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from kubist.kinds.core.service_ports import KEY, held
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests import programs
 from tests.live import Client, concurrently, configmap, seen, version
 from tests.waiting import wait_for

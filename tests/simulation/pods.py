@@ -6,7 +6,7 @@ import copy
 import math
 from typing import Any
 
-from kubist.meta.times import format_time
+from kubist.model.meta.times import format_time
 from kubist.simulation.commands import Run, run_of
 from kubist.simulation.containermachine import Memory, Surroundings
 from kubist.simulation.containers import PodEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.scheduler.cycle import Cycle, Rejected
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.refusal import Refusal, summary

@@ -10,8 +10,8 @@ import pytest
 
 from kubist.control.nodelifecycle import tainted
 from kubist.control.tainteviction import tolerated_for
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

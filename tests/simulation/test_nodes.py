@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubist.config import Config
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.simulation import nodeobjects
 from kubist.simulation.nodeobjects import expand, new_node, reported, states_of, template_of
 from kubist.testing import Cluster

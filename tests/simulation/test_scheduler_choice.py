@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.scheduler import preemption
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.preemption import Budget, Candidate, find_candidate

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf
-from kubist.meta.object import Object
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
+from kubist.model.codec import protobuf
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
 from kubist.storage.entry import MARK
 from tests.live import Live, version
 

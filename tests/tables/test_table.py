@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.api.representation.representation import Representation
-from kubist.codec.negotiate import JSON, YAML, MediaType
-from kubist.meta.durations import human_duration
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.codec.negotiate import JSON, YAML, MediaType
+from kubist.model.meta.durations import human_duration
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.resources.resource import Resource, builtin
 from kubist.tables import ages
 from kubist.tables.columns import table_of
@@ -106,7 +106,7 @@ def test_unknown_include_object_is_a_bad_request(include: str) -> None:
 
 
 def test_table_as_yaml_equals_the_json_table() -> None:
-    from kubist.codec import yaml
+    from kubist.model.codec import yaml
 
     entries, meta = [config_map("a"), config_map("b")], {"resourceVersion": "9"}
     as_json = orjson.loads(b"".join(table(resource("ConfigMap"), "None").list(entries, meta)))

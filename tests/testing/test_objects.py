@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster, Refused
 from tests.testing.widgets import CRD
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster, Refused
 from tests.bench.fault_clients import MAPS, code, config_map
 from tests.testing.widgets import CRD

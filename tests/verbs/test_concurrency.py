@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Client, concurrently, configmap, version
 
 CLIENTS, ROUNDS = 8, 6

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused

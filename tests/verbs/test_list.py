@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.live import Answer, Client, Live, concurrently, configmap, version
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
 from tests.live import Answer, Client
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
-from kubist.schema.catalog import schema_for
-from kubist.schema.leaves import KEEP_EMPTY
-from kubist.schema.strict import decode_value
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.leaves import KEEP_EMPTY
+from kubist.model.schema.strict import decode_value
 from kubist.verbs.sent_object import PLAIN, SentObject
 
 POD = schema_for("", "v1", "Pod")

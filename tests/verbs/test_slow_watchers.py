@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
 from tests.live import Live, configmap, seen
 from tests.waiting import wait_for

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.crd.defining import await_status, define, definition
 from tests.live import Client, Live, Pki, concurrently, configmap, seen, version
 from tests.storage.etcd_server import EtcdServer

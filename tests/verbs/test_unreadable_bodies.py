@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.patch.values import shown
+from kubist.model.patch.values import shown
 from tests.live import Client
 
 

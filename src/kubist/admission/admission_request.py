@@ -7,13 +7,13 @@ from typing import NamedTuple
 import orjson
 
 from kubist.admission.plugin import CONNECT, DELETE
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.node import Schema
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource, Resources
 from kubist.resources.strategy import Scale
-from kubist.schema.catalog import schema_for
-from kubist.schema.node import Schema
 from kubist.verbs import body, scale
 
 OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import Quantity, parse_quantity
 
 Amounts = dict[str, Quantity]
 

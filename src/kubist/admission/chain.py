@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.base.caching import BoundedCache
 from kubist.base.offload import LONG
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.storage.collection import Collection
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 GROUP = "apiserver.config.k8s.io"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kubist.base.caching import BoundedCache
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.object import Object
-from kubist.patch.apply import managers
+from kubist.model.meta.object import Object
+from kubist.model.patch.apply import managers
 from kubist.resources.context import Context
 
 WARNING = (

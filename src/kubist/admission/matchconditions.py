@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
 from kubist.kinds.admissionregistration.expressions import Environment
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class Conditions:

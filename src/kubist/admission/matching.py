@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubist.admission.admission_request import AdmissionRequest, Target
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
 
 EXEMPT = frozenset(
     (

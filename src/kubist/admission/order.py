@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from kubist import featuregates
 from kubist.admission import configuration
 from kubist.admission.plugin import Plugin
 from kubist.config import Config
+from kubist.model import featuregates
 
 ORDER = (
     "AlwaysAdmit",

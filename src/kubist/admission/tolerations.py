@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class Coverage:

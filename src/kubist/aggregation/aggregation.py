@@ -22,10 +22,10 @@ from kubist.aggregation.identity import Credentials
 from kubist.aggregation.proxy import proxy
 from kubist.base.http.messages import Answer, Request
 from kubist.config import Config
-from kubist.meta import status, times
-from kubist.meta.object import Object
+from kubist.model.meta import status, times
+from kubist.model.meta.object import Object
+from kubist.model.patch.apply import own_status
 from kubist.objectstore.registry import Registry
-from kubist.patch.apply import own_status
 from kubist.request import RequestInfo
 from kubist.resources.context import Objects, User
 from kubist.storage.cache import Change

@@ -12,7 +12,7 @@ import orjson
 from kubist.aggregation.backend import Backend, netloc
 from kubist.aggregation.identity import CHECKER, identity_headers
 from kubist.base.http.client import CallFailed, get
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.config import Config

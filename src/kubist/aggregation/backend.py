@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubist.base.caching import bounded_cache
 from kubist.base.http.tls import client_context, stamp
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.webhooks.client import LONGEST_BUNDLE, resolve
 
 if TYPE_CHECKING:

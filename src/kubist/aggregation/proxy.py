@@ -16,7 +16,7 @@ from kubist.base.http.client import CallFailed, explain
 from kubist.base.http.messages import Answer, Headers, Request, Response
 from kubist.base.http.pool import Connection, Pool, Where, begin
 from kubist.config import Config
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.resources.context import Objects, User
 
 log = logging.getLogger("kubist.aggregation")

@@ -8,7 +8,7 @@ from kubist.base.http.client import CallFailed
 from kubist.filters.authorizationconfig import WebhookSettings
 from kubist.filters.kubeconfig import review_status
 from kubist.filters.webhooks import Webhook
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Objects
 from kubist.webhooks.client import WebhookClient
 

@@ -11,8 +11,8 @@ from kubist.application import API
 from kubist.base.http.messages import Response
 from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.meta import names, status
-from kubist.meta.object import Object
+from kubist.model.meta import names, status
+from kubist.model.meta.object import Object
 from kubist.webhooks.client import trust
 from kubist.webhooks.clientconfig import validate_url
 

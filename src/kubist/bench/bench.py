@@ -18,7 +18,7 @@ from kubist.bench.recordings_api import RecordingsAPI
 from kubist.bench.service_accounts import ServiceAccounts
 from kubist.bench.snapshots_api import SnapshotsAPI
 from kubist.bench.users import Users
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.faults import Faults

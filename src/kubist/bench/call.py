@@ -13,9 +13,9 @@ from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.json import may_repeat, parse_repeats
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import durations, fields, status, times
-from kubist.meta.fields import FieldError
-from kubist.meta.object import Object
+from kubist.model.meta import durations, fields, status, times
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 
 GROUP = "kubist.io"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from kubist.bench.call import Call, conflict
 from kubist.bench.control_api import ControlAPI
 from kubist.bench.movable_clock import MovableClock, advanced, checked_speed, checked_time
-from kubist.meta import times
-from kubist.meta.object import Object
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
 from kubist.storage.store import Store
 
 SHARED = "the clock cannot be moved: the store is shared with other servers"

@@ -13,8 +13,8 @@ import orjson
 
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.bench.call import Call
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 
 Handler = Callable[[Call], Awaitable[Any]]

@@ -11,7 +11,7 @@ import orjson
 
 from kubist.bench.fault_rules import ACTIONS, COMPANIONS, Rule
 from kubist.bench.watch_faults import FaultyWriter, faulty_writer
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.verbs.watch import Watcher
 

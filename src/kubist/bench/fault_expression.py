@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist import cel
-from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
+from kubist.model import cel
+from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 
 _TEXTS = (
     *("verb", "path", "group", "version", "resource", "subresource", "namespace", "name"),

@@ -11,8 +11,8 @@ from kubist.base.hints import did_you_mean
 from kubist.bench.call import Fields
 from kubist.bench.fault_expression import compile_expression
 from kubist.bench.fault_request import FaultRequest
-from kubist.cel import CompileError, Program
-from kubist.meta.selectors import LabelSelector, ParseError, parse_label_selector
+from kubist.model.cel import CompileError, Program
+from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
 from kubist.request import RequestInfo
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.bench.call import TEST_AGENT
 from kubist.bench.fault_matching import RESOURCE_VERBS
 from kubist.bench.schemas import closed, count, text, texts
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 def _duration(about: str) -> Object:

@@ -12,10 +12,10 @@ from kubist.application import API
 from kubist.base.offload import Lengthy, elsewhere
 from kubist.bench.call import TEST_AGENT
 from kubist.bench.fault_expression import FIELDS
-from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
-from kubist.codec import protobuf, yaml
-from kubist.codec.negotiate import PROTOBUF
-from kubist.meta.object import Object
+from kubist.model.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
+from kubist.model.codec import protobuf, yaml
+from kubist.model.codec.negotiate import PROTOBUF
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource
 from kubist.verbs.patch import APPLY

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubist.bench.call import Fields
 from kubist.bench.fault_matching import Criteria, parse_criteria
-from kubist.meta.numerals import unsigned
+from kubist.model.meta.numerals import unsigned
 
 LONGEST = 3600.0
 """Longest delay or pause in seconds."""

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from kubist.bench.call import FAULT_HEADER
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.fault_rules import Failure
-from kubist.meta import status
-from kubist.meta.status import APIError
+from kubist.model.meta import status
+from kubist.model.meta.status import APIError
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 REASONS = {

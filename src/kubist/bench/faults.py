@@ -20,8 +20,8 @@ from kubist.bench.fault import Fault
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.fault_status import failure_error
 from kubist.bench.leases import take_lease
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.watch import Watcher

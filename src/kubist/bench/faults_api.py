@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kubist.base.http.messages import Response
 from kubist.bench.call import Call
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.faults import Faults

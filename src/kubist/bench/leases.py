@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.application import API
-from kubist.meta import status, times
-from kubist.meta.object import Object
+from kubist.model.meta import status, times
+from kubist.model.meta.object import Object
 
 GROUP = "coordination.k8s.io"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 IGNORED = ("metadata.managedFields", "metadata.resourceVersion")
 LIST_KEYS = ("name", "type", "key", "ip", "uid")

@@ -14,7 +14,7 @@ from kubist.bench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCH
 from kubist.bench.schemas import DURATION, closed, list_of
 from kubist.bench.user_openapi import USER_BODIES, USER_RESULTS, USER_SCHEMAS
 from kubist.bench.workloads_openapi import WORKLOAD_BODIES, WORKLOAD_RESULTS, WORKLOAD_SCHEMAS
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 SCHEMAS: dict[str, Object] = {
     "Clock": closed(

@@ -16,9 +16,9 @@ from kubist.bench.redaction import (
     redact_message,
     redact_patch,
 )
-from kubist.codec.any_body import read_body
-from kubist.meta import times
-from kubist.meta.object import Object
+from kubist.model.codec.any_body import read_body
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.storage.entry import Change
 from kubist.verbs.watch import Watcher

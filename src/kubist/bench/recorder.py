@@ -20,7 +20,7 @@ from kubist.bench.fault_request import FaultRequest
 from kubist.bench.recorded import Recorded, head_size, response_object
 from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
 from kubist.logs import CURRENT
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.storage.entry import Change
 from kubist.verbs.resource_request import ResourceRequest

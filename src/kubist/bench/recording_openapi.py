@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.bench.fault_openapi import REQUEST_FILTERS
 from kubist.bench.recording import BYTES, ENTRIES, MOST_BYTES, MOST_ENTRIES
 from kubist.bench.schemas import closed, count, list_of, text
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 def _object(about: str) -> Object:

@@ -13,8 +13,8 @@ from kubist.base.http.messages import Response, Stream
 from kubist.base.jsontext.quoting import quoted
 from kubist.bench.call import GROUP, Call, conflict
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.verbs.watch import Watcher
 
 if TYPE_CHECKING:

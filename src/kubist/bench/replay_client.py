@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from kubist.base.http.tls import client_context
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 TIMEOUT = 60.0
 

@@ -13,8 +13,8 @@ from typing import Any
 from kubist.base import files
 from kubist.base.jsontext.errors import DecodeError
 from kubist.bench.replay_client import tls_context
-from kubist.codec import yaml
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
 
 
 @dataclass(slots=True)

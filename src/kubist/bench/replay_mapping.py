@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from kubist.bench.redaction import CHANGED, DATA, REDACTED
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")

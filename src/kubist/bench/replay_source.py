@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 AUDIT_METHODS = {

@@ -7,8 +7,8 @@ from kubist.base.http.messages import Response
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.bench.users import RBAC, kubeconfig, read_rules
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 
 TOKEN_SECONDS = 24 * 3600
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kubist.base import files
 from kubist.bench.call import conflict
-from kubist.meta import fields, status, times
-from kubist.meta.names import dns_subdomain
-from kubist.meta.object import Object
+from kubist.model.meta import fields, status, times
+from kubist.model.meta.names import dns_subdomain
+from kubist.model.meta.object import Object
 from kubist.objectstore.content import restore_file
 from kubist.objectstore.registry import Registry
 from kubist.storage.cache import ROOT

@@ -9,7 +9,7 @@ from kubist.base.http.messages import Response
 from kubist.bench.call import Call
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.bench.schemas import closed, list_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.bench.snapshots import Snapshots

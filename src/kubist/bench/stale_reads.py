@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.base.http.messages import Stream, StreamWriter
-from kubist.meta import status
-from kubist.meta.numerals import unsigned
+from kubist.model.meta import status
+from kubist.model.meta.numerals import unsigned
 from kubist.objectstore.registry import Registry
 from kubist.resources.context import Context
 from kubist.resources.resource import Resource

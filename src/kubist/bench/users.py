@@ -14,8 +14,8 @@ from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, with_groups
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 
 RBAC = "rbac.authorization.k8s.io"

@@ -8,9 +8,9 @@ from kubist.application import API
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI
 from kubist.control import usage
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, parse_label_selector
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, parse_label_selector
 from kubist.objectclient import ObjectClient
 from kubist.simulation import scripting
 from kubist.simulation.commands import Run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.bench.schemas import closed, list_of, text
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _CHOICE: Object = {
     "namespace": {"type": "string", "default": "default"},

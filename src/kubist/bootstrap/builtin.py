@@ -15,7 +15,7 @@ import orjson
 
 from kubist.bootstrap import dangling
 from kubist.bootstrap.ownership import owned
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 RBAC = "rbac.authorization.k8s.io"
 FLOW = "flowcontrol.apiserver.k8s.io/v1"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.conditions import set_condition
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import set_condition
+from kubist.model.meta.object import Object
 
 API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
 MANAGER = "api-priority-and-fairness-config-consumer-v1"

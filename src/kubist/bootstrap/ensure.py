@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.bootstrap.objects import objects
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.rbac.rules import uncovered
 from kubist.storage.store import Conflict
 

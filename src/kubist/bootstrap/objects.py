@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from kubist.bootstrap.builtin import fixed_objects
 from kubist.bootstrap.ownership import owned
 from kubist.bootstrap.trust import TRUST, Trust
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import NAMESPACE_FINALIZER
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
 
 if TYPE_CHECKING:
     from kubist.config import Config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _ALWAYS_THERE = frozenset(("spec", "priorityLevelConfiguration"))
 """Structs that are always present. Managers own only their fields, not the structs."""

@@ -13,10 +13,10 @@ import ssl
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubist import featuregates
 from kubist.base import clock
 from kubist.base.http import pem
 from kubist.base.http.tls import read_certificates
+from kubist.model import featuregates
 
 if TYPE_CHECKING:
     from kubist.config import Config

@@ -108,7 +108,7 @@ def _values(flag: Flag, current: str) -> list[str]:
         return _matching(["*", *names, *(f"-{name}" for name in names)], item, listed)
     if flag.name == "feature-gates":
         # Saves start-up time: only this flag needs the table.
-        from kubist import featuregates
+        from kubist.model import featuregates
 
         gates = [f"{name}={value}" for name in sorted(featuregates.known()) for value in ("true", "false")]
         return _matching(gates, item, listed)

@@ -14,7 +14,6 @@ import logging
 import re
 from typing import Any
 
-from kubist import featuregates
 from kubist.cli.conflicts import conflict, out_of_range
 from kubist.cli.flaglist import OWN as OWN
 from kubist.cli.flaglist import WORKERS as WORKERS
@@ -26,7 +25,8 @@ from kubist.cli.flaglist import usage as usage
 from kubist.cli.unsupported import HARMLESS, rejection
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.logs import FORMATS
-from kubist.meta import durations
+from kubist.model import featuregates
+from kubist.model.meta import durations
 
 log = logging.getLogger("kubist.cli")
 

@@ -18,7 +18,7 @@ from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import FAILED, NOT_RUNNING
 from kubist.cli.instance import LOG, Record, holder, in_memory_servers, now, read_record
 from kubist.config import KUBERNETES_VERSION
-from kubist.meta.durations import human_duration
+from kubist.model.meta.durations import human_duration
 
 OUTPUT = flags.Flag("output", "text|json", "text", "Form of the output.", short="o")
 FLAGS = (DATA_DIR, OUTPUT)

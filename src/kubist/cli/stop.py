@@ -16,7 +16,7 @@ from kubist.cli.exits import fail
 from kubist.cli.instance import holder
 from kubist.cli.progress import step
 from kubist.cli.status import not_running
-from kubist.meta import durations
+from kubist.model.meta import durations
 
 TIMEOUT = flags.Flag("timeout", "duration", "30s", "Time to wait for the end of the server.")
 FLAGS = (DATA_DIR, TIMEOUT)

@@ -184,7 +184,7 @@ def _check_values(values: dict[str, list[str]]) -> None:
 def _print(report: Report, values: dict[str, list[str]]) -> None:
     """Prints the report. With --show-defaults as text, objects go to standard output and findings to standard error."""
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.codec import yaml
+    from kubist.model.codec import yaml
     from kubist.offline.jsonreport import json_report, stored_object
     from kubist.offline.junit import junit
     from kubist.offline.sarif import sarif

@@ -11,7 +11,7 @@ from kubist.bench.control_api import ControlAPI, json_response
 from kubist.clusters import openapi, spec
 from kubist.clusters.cluster import Cluster
 from kubist.clusters.clusters import Clusters
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class ClustersAPI:

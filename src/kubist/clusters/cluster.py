@@ -20,9 +20,9 @@ from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import DISK, Record, Source
 from kubist.config import Config
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.times import format_time
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time
 from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.sqlite_image import write_database

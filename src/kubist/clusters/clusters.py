@@ -23,7 +23,7 @@ from kubist.clusters.logical_server import prefix
 from kubist.clusters.sources import read_source, unknown
 from kubist.clusters.spec import ALL_LOOPS, DISK, KIND, MEMORY, Record, Spec
 from kubist.clusters.template import Templates
-from kubist.meta import fields, names, status
+from kubist.model.meta import fields, names, status
 
 log = logging.getLogger("kubist.clusters")
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kubist.base import files
 from kubist.base.http import certificates
 from kubist.config import SERVE_DEFAULTS
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.runtime.front_proxy import front_proxy, make_front_proxy
 
 ADMIN = "kubernetes-admin"

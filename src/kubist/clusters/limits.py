@@ -6,7 +6,7 @@ import math
 import time
 
 from kubist.clusters.spec import Limits
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.storage.cache import Change, Collection
 from kubist.storage.store import Store
 from kubist.storage.wrapper import StoreWrapper

@@ -12,8 +12,8 @@ from kubist.bootstrap.trust import TRUST, Trust
 from kubist.clusters.limits import LimitedStore
 from kubist.clusters.spec import Record, Source
 from kubist.config import SERVE_DEFAULTS, Config
-from kubist.meta import times
-from kubist.meta.object import Object
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
 from kubist.server import Server
 from kubist.storage.cache import Change, Collection
 from kubist.storage.store import Store

@@ -11,8 +11,8 @@ import orjson
 from kubist.base.http.messages import Request, Response
 from kubist.bench.call import GROUP
 from kubist.clusters.spec import KIND
-from kubist.meta import fields, status
-from kubist.meta.object import Object
+from kubist.model.meta import fields, status
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 from kubist.server import Server
 

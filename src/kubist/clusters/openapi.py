@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.bench.schemas import DURATION, closed, list_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _LIMITS = {
     "type": "object",

@@ -9,7 +9,7 @@ from kubist.api.representation.status import render_status
 from kubist.base.clock import CURRENT
 from kubist.base.http.messages import Answer, HangUp, Request, Response
 from kubist.clusters.cluster import GROUP, RESOURCE, Cluster
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.server import Server
 from kubist.storage.store import StoreError
 

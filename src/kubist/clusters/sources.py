@@ -11,7 +11,7 @@ from kubist.clusters.cluster import Cluster
 from kubist.clusters.spec import KIND, Source, Spec
 from kubist.clusters.template import Templates
 from kubist.config import Config
-from kubist.meta import fields, status
+from kubist.model.meta import fields, status
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from kubist.base.jsontext.errors import DecodeError
 from kubist.bench.call import Call, Fields
-from kubist.codec import yaml
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 from kubist.storage.cache import CacheImage
 from kubist.storage.memory import StoreImage
 

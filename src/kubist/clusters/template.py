@@ -11,7 +11,7 @@ from kubist.clusters import credentials, logical_server
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import MEMORY, Record
 from kubist.config import Config
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 

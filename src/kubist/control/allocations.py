@@ -11,8 +11,8 @@ import logging
 
 from kubist.base import clock
 from kubist.kinds.core import service_addresses, service_ports
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.resources.context import Objects
 from kubist.storage.store import Conflict, Store
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from kubist.base import clock
 from kubist.base.http.tls import CHECK_INTERVAL, stamp
 from kubist.bootstrap.trust import TRUST, Trust
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from kubist.base import clock
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
 from kubist.kinds.certificates.pem import read_request
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import parse_time
 from kubist.storage.cache import Change
 
 GROUP = "certificates.k8s.io"

@@ -7,8 +7,8 @@ import asyncio
 import orjson
 
 from kubist.control.loop import Loop, entry_of
-from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
 from kubist.storage.cache import Change, Entry
 
 GROUP = "rbac.authorization.k8s.io"

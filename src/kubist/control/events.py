@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from kubist.base.caching import BoundedCache
 from kubist.base.clock import Clock
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.store import StoreError
 

@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from kubist.bootstrap import dangling
-from kubist.meta import status, times
-from kubist.meta.object import Object
+from kubist.model.meta import status, times
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from kubist.control import owners as ownership
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry

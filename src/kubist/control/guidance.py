@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 
 from kubist.control.loop import Loop, controller_of, entry_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

@@ -18,12 +18,12 @@ import orjson
 
 from kubist.base import eager_task
 from kubist.bootstrap.objects import advertise_address, own_endpoints
-from kubist.codec import protobuf
-from kubist.meta import times
-from kubist.meta.generation import raise_generation
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.schema.catalog import schema_for
+from kubist.model.codec import protobuf
+from kubist.model.meta import times
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.schema.catalog import schema_for
 from kubist.storage.store import Conflict, Store, StoreError
 
 if TYPE_CHECKING:

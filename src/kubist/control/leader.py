@@ -12,9 +12,9 @@ import os
 import socket
 import uuid
 
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import now_micro
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import now_micro
 from kubist.objectclient import ObjectClient
 from kubist.storage.store import StoreError
 

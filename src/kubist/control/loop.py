@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.control.events import EventRecorder
 from kubist.control.queue import Queue
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import format_time
 from kubist.objectclient import CONTROLLER_MANAGER, Actor, ObjectClient
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import StoreError

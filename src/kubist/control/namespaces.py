@@ -10,10 +10,10 @@ import asyncio
 from collections import Counter
 
 from kubist.control.loop import Loop
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import NAMESPACE_FINALIZER
-from kubist.meta.status import APIError
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource

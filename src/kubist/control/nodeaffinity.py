@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import Labels, Requirement
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import Labels, Requirement
 
 NodeRule = Callable[[str, Labels], bool]
 """Whether a node of a name and with labels matches."""

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import PodsByNode
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change, Collection, Entry
 
 OWNERS = b'"ownerReferences":['

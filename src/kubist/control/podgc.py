@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from kubist.base import clock
 from kubist.control.loop import Loop
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import parse_time
 from kubist.storage.cache import Change
 
 TERMINAL = ("Succeeded", "Failed")

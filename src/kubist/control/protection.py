@@ -7,7 +7,7 @@ use.
 from __future__ import annotations
 
 from kubist.control.loop import Loop
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change
 
 

@@ -12,8 +12,8 @@ from kubist.admission.amounts import Amounts
 from kubist.admission.quota.evaluators import Evaluator, evaluator_for
 from kubist.control.loop import Loop, entry_of
 from kubist.control.names import NamesByNamespace
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO
 from kubist.objectclient import ObjectClient
 from kubist.objectstore.registry import stored
 from kubist.resources.resource import Resource

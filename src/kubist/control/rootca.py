@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubist.control.loop import Loop, entry_of
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.control.loop import Loop, entry_of
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.storage.cache import Change
 
 NAME = "default"

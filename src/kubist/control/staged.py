@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 
 Rule = Callable[[str, Object], bool]

@@ -11,9 +11,9 @@ import datetime
 from pathlib import Path
 
 from kubist.control.loop import Loop, entry_of
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Entry
 

@@ -7,8 +7,8 @@ else from the container's resource requests.
 from __future__ import annotations
 
 from kubist.base.caching import bounded_cache
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO, Quantity, parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO, Quantity, parse_quantity
 
 ANNOTATION = "kubist.io/usage"
 RESOURCES = ("cpu", "memory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.shared.intstr import percent
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:

@@ -12,10 +12,10 @@ import orjson
 
 from kubist.base import clock
 from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.meta.durations import human_duration
-from kubist.meta.numerals import canonical, go_float, odd_number, written
-from kubist.meta.object import Object
-from kubist.meta.times import is_zero, parse_time
+from kubist.model.meta.durations import human_duration
+from kubist.model.meta.numerals import canonical, go_float, odd_number, written
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import is_zero, parse_time
 
 
 @dataclass(slots=True, frozen=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist.crd import definition, naming
 from kubist.crd.apiservices import APIServices
-from kubist.meta import status, times
-from kubist.meta.object import Object
+from kubist.model.meta import status, times
+from kubist.model.meta.object import Object
+from kubist.model.patch.apply import own_status
 from kubist.objectstore.registry import Registry
-from kubist.patch.apply import own_status
 from kubist.resources.context import Objects
 from kubist.storage.cache import Change, Collection
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry, StoredKind
 
 if TYPE_CHECKING:

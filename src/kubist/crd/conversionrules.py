@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.crd import definition
 from kubist.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
-from kubist.meta import fields, names
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 from kubist.webhooks.clientconfig import validate_service, validate_url
 

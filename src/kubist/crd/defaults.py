@@ -10,9 +10,9 @@ from kubist.base.jsontext.errors import DecodeError
 from kubist.crd import embedded, node
 from kubist.crd.rules.objects import compile_rules
 from kubist.crd.validation.schema import compile_schema
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
-from kubist.schema.pruning import prune
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
+from kubist.model.schema.pruning import prune
 
 Props = dict[str, Any]
 Errors = list[FieldError]

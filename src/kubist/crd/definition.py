@@ -5,7 +5,7 @@ All functions work on the plain object; this module keeps no state.
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 GROUP = "apiextensions.k8s.io"

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
 from kubist.crd.metadata import typed_metadata
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.fields import FieldError
-from kubist.schema.node import Schema
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.fields import FieldError
+from kubist.model.schema.node import Schema
 
 Errors = list[FieldError]
 

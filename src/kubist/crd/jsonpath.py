@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kubist.meta.numerals import decimal
+from kubist.model.meta.numerals import decimal
 
 MAX_VALUES = 20_000
 """Values that one evaluation may visit. Unions and recursive descents can multiply them with each step."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
-from kubist.schema.node import Schema
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
+from kubist.model.schema.node import Schema
 
 Errors = list[FieldError]
 _SCALARS = ("string", "integer", "number", "boolean")

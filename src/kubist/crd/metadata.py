@@ -6,9 +6,9 @@ from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
 from kubist.crd import node
-from kubist.meta.object import Object
-from kubist.schema.catalog import by_name
-from kubist.schema.strict import decode_value
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.strict import decode_value
 
 _OBJECT_META = by_name(node.OBJECT_META)
 

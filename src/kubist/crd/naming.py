@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from kubist.crd import definition
 from kubist.crd.webhook import valid_ca_bundle
-from kubist.meta import times
-from kubist.meta.object import Object
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
 
 NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kubist.schema.catalog import by_name
-from kubist.schema.node import UNSET, Field, Schema, Type
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.node import UNSET, Field, Schema, Type
 
 Props = dict[str, Any]
 

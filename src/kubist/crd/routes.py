@@ -3,7 +3,7 @@ unknown subresource gets the 404 of a missing object."""
 
 from __future__ import annotations
 
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.request import RequestInfo
 from kubist.resources.resource import Resource
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.crd.version import Version
-from kubist.meta import fields, status
-from kubist.meta.object import Object
-from kubist.patch.values import go_type, shown
+from kubist.model.meta import fields, status
+from kubist.model.meta.object import Object
+from kubist.model.patch.values import go_type, shown
 from kubist.resources.strategy import Errors
 
 MAX_REPLICAS = (1 << 31) - 1

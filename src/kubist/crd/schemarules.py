@@ -8,8 +8,8 @@ from typing import Any
 from kubist.crd import fieldpath, structural
 from kubist.crd.rules.cost import SchemaCost
 from kubist.crd.rules.definition import expression_errors
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 
 Props = dict[str, Any]
 Errors = list[FieldError]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubist.cel.formats import recognized
 from kubist.crd import definition
-from kubist.meta.object import Object
+from kubist.model.cel.formats import recognized
+from kubist.model.meta.object import Object
 
 Props = dict[str, Any]
 

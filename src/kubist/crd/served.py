@@ -9,8 +9,8 @@ from kubist.crd.conversion import Conversion
 from kubist.crd.stored import CustomKind
 from kubist.crd.strategy import CustomStrategy
 from kubist.crd.version import Version
-from kubist.meta.object import Object
-from kubist.meta.versions import priority, storage_version_hash
+from kubist.model.meta.object import Object
+from kubist.model.meta.versions import priority, storage_version_hash
 from kubist.resources.resource import Resource, SubresourceInfo
 
 if TYPE_CHECKING:

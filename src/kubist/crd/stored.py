@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from kubist.crd.version import Version
-from kubist.meta.numerals import canonical, odd_number
-from kubist.meta.object import Object
+from kubist.model.meta.numerals import canonical, odd_number
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry, StoredKind
 
 _RECENT = 128

@@ -11,10 +11,10 @@ from kubist.crd.conversion import Conversion
 from kubist.crd.scalepaths import scale_spec_errors, scale_status_errors, scale_values
 from kubist.crd.validation.explain import OldValue
 from kubist.crd.version import Version
-from kubist.meta import objectmeta, status
-from kubist.meta.fields import FieldError
-from kubist.meta.generation import raise_generation
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 
 if TYPE_CHECKING:

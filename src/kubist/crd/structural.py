@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.cel import regex
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model.cel import regex
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 
 Props = dict[str, Any]
 Errors = list[FieldError]

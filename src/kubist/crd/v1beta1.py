@@ -6,7 +6,7 @@ version.
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 COMMON = {
     "subresources": "subresources",

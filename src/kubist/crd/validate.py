@@ -20,10 +20,10 @@ from kubist.crd.versionrules import (
     validate_selectable,
     validate_subresources,
 )
-from kubist.meta import fields, names
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import internal_form
 
 Props = dict[str, Any]
 

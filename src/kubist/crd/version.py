@@ -14,13 +14,13 @@ from kubist.crd import definition, embedded, listtypes, node
 from kubist.crd.metadata import typed_metadata
 from kubist.crd.rules.objects import Rules, compile_rules
 from kubist.crd.validation.schema import Validator, compile_schema
-from kubist.meta import fields, status
-from kubist.meta.fields import FieldError
-from kubist.meta.numerals import odd_number, rounded
-from kubist.meta.object import Object
-from kubist.schema.defaulting import Fill, compile_defaults, drop_nulls
-from kubist.schema.node import Schema
-from kubist.schema.pruning import prune
+from kubist.model.meta import fields, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.numerals import odd_number, rounded
+from kubist.model.meta.object import Object
+from kubist.model.schema.defaulting import Fill, compile_defaults, drop_nulls
+from kubist.model.schema.node import Schema
+from kubist.model.schema.pruning import prune
 
 
 class Version:

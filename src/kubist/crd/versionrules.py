@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.crd import definition, fieldpath
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import go_names, internal_form
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import go_names, internal_form
 
 Props = dict[str, Any]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.base.http.client import CallFailed
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.webhooks.client import WebhookClient, trust
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ import hashlib
 import orjson
 
 from kubist.aggregation.aggregation import Aggregation
-from kubist.codec import negotiate, protobuf, yaml
 from kubist.discovery import documents
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate, protobuf, yaml
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.node import Field, Schema
 from kubist.resources.resource import Resource, Resources
-from kubist.schema.catalog import by_name
-from kubist.schema.node import Field, Schema
 
 API_VERSION = "apidiscovery.k8s.io/v2"
 KIND = "APIGroupDiscoveryList"

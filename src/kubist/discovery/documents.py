@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.meta.versions import priority, storage_version_hash
+from kubist.model.meta.object import Object
+from kubist.model.meta.versions import priority, storage_version_hash
 from kubist.resources.resource import Resource, Resources, SubresourceInfo
 
 HASHED_AS = {

@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from kubist.codec.protobuf_wire import BYTES, FIXED64, VARINT, delimited, tag, varint
-from kubist.codec.yaml_emit import flow
-from kubist.meta.object import Object
+from kubist.model.codec.protobuf_wire import BYTES, FIXED64, VARINT, delimited, tag, varint
+from kubist.model.codec.yaml_emit import flow
+from kubist.model.meta.object import Object
 
 Fields = dict[str, tuple[int, str]]
 """By JSON name: field number, and the kind of its value (a message, a scalar or a key of `unions`). The

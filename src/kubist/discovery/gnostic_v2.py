@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.codec.protobuf_wire import delimited
 from kubist.discovery.gnostic import Fields, Gnostic
-from kubist.meta.object import Object
+from kubist.model.codec.protobuf_wire import delimited
+from kubist.model.meta.object import Object
 
 _PARAMETER: Fields = {
     "required": (1, "bool"),

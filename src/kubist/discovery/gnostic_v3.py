@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kubist.codec.protobuf_wire import delimited
 from kubist.discovery.gnostic import Fields, Gnostic
-from kubist.meta.object import Object
+from kubist.model.codec.protobuf_wire import delimited
+from kubist.model.meta.object import Object
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 MESSAGES: dict[str, Fields] = {

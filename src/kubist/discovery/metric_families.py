@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubist import featuregates
 from kubist.admission.chain import PHASE_BUCKETS
 from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.discovery.paths import VERSION
+from kubist.model import featuregates
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.base.http.messages import Request, Response
-from kubist.codec import negotiate
 from kubist.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Requests, Where
+from kubist.model.codec import negotiate
 
 if TYPE_CHECKING:
     from kubist.filters.flowcontrol import FlowControl

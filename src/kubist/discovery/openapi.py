@@ -19,11 +19,11 @@ import orjson
 from kubist.base.http.compression import compress
 from kubist.base.http.messages import Headers, Request, Response
 from kubist.base.version import __version__
-from kubist.codec import negotiate
 from kubist.discovery import descriptions, openapi_paths, openapi_types, openapi_v2, openapi_v3
 from kubist.discovery.openapi_paths import Path
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resource, Resources
 
 JSON = "application/json"

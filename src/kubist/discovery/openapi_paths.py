@@ -19,8 +19,8 @@ from kubist.discovery.openapi_parameters import (
     WATCH,
     WRITE,
 )
+from kubist.model.schema import catalog
 from kubist.resources.resource import Resource, SubresourceInfo
-from kubist.schema import catalog
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"

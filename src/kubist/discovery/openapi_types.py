@@ -6,9 +6,9 @@ from typing import Any
 
 from kubist.discovery import descriptions
 from kubist.discovery.openapi_paths import META, custom_name
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
+from kubist.model.schema import catalog, openapi
 from kubist.resources.resource import Resource
-from kubist.schema import catalog, openapi
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"

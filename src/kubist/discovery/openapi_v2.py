@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kubist.discovery.openapi_parameters import SHARED, name_of, place, type_of
 from kubist.discovery.openapi_paths import META, TEXT, Operation, Path
 from kubist.discovery.openapi_v3 import INFO, SECURITY, Definition, extensions, path_item, referred
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 REF = "#/definitions/"
 _BODIES = {META + "DeleteOptions": "body-2Y1dVQaQ", META + "Patch": "body-78PwaGsr"}

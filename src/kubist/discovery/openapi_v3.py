@@ -7,8 +7,8 @@ from typing import Any
 
 from kubist.discovery.openapi_parameters import place, type_of
 from kubist.discovery.openapi_paths import TEXT, Operation, Path
-from kubist.meta.object import Object
-from kubist.schema.openapi import REF
+from kubist.model.meta.object import Object
+from kubist.model.schema.openapi import REF
 
 Definition = Callable[[str], Object]
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist import featuregates
 from kubist.aggregation.aggregation import Aggregation
 from kubist.api.representation.protobuf import enveloped
 from kubist.api.representation.representation import indented
 from kubist.base.http.messages import Answer, Request, Response
-from kubist.codec import negotiate, yaml
 from kubist.config import KUBERNETES_VERSION, Config
 from kubist.discovery import documents
 from kubist.discovery.aggregated import SUFFIX, Aggregated, asked_for
 from kubist.discovery.health import Health
-from kubist.meta import status
+from kubist.model import featuregates
+from kubist.model.codec import negotiate, yaml
+from kubist.model.meta import status
 from kubist.request import RequestInfo, query_values, split
 from kubist.resources.context import User
 from kubist.resources.resource import Resources

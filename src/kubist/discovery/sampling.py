@@ -8,7 +8,7 @@ import threading
 import time
 from types import CodeType, FrameType
 
-from kubist.codec.protobuf_wire import BYTES, VARINT, delimited, tag, varint
+from kubist.model.codec.protobuf_wire import BYTES, VARINT, delimited, tag, varint
 
 INTERVAL = 0.01
 """Seconds between two samples."""

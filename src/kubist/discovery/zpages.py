@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from kubist import featuregates
 from kubist.api.representation.representation import indented
 from kubist.base.http.messages import Request, Response
-from kubist.codec import negotiate, yaml
 from kubist.config import KUBERNETES_VERSION, Config
-from kubist.meta import durations, times
+from kubist.model import featuregates
+from kubist.model.codec import negotiate, yaml
+from kubist.model.meta import durations, times
 from kubist.request import parse_query
 
 NAME = "apiserver"

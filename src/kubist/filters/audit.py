@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import orjson
 
 from kubist.base.http.messages import Answer, Request, Response, Stream
-from kubist.codec.any_body import read_body
 from kubist.filters.auditfile import AuditFile
 from kubist.filters.auditpolicy import LEVELS, AuditPolicy, Verdict
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.meta.object import Object
-from kubist.meta.times import now_micro
+from kubist.model.codec.any_body import read_body
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import now_micro
 from kubist.resources.context import User
 
 log = logging.getLogger("kubist.filters")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")
 STAGES = frozenset(("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"))

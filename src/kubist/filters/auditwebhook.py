@@ -15,7 +15,7 @@ import orjson
 from kubist.base import eager_task
 from kubist.base.http.client import CallFailed
 from kubist.filters.audit import Sink
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 log = logging.getLogger("kubist.filters")
 

@@ -12,7 +12,7 @@ from kubist.base.http.messages import Request
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authorization_query import aggregate
 from kubist.filters.clientca import ClientCA, Rejected, Verified
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.resources.context import User
 
 if TYPE_CHECKING:

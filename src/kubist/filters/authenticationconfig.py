@@ -14,8 +14,8 @@ from kubist.filters.filechanges import FileChanges
 from kubist.filters.jwtconfig import SHAPE as JWT
 from kubist.filters.jwtconfig import JWTReader
 from kubist.filters.oidc import OIDC, Issuer
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
+from kubist.model.meta.object import Object
 
 log = logging.getLogger("kubist.filters")
 

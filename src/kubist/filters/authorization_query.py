@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import selectors, status
+from kubist.model.meta import selectors, status
 from kubist.request import RequestInfo
 from kubist.resources.context import User
 

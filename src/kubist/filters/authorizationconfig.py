@@ -10,14 +10,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kubist.cel import CompileError, Program
 from kubist.filters import configfile
 from kubist.filters.configfile import DURATION
 from kubist.filters.filechanges import FileChanges
 from kubist.filters.matchconditions import compile_condition
-from kubist.meta import durations, names
-from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, summary, too_many
-from kubist.meta.object import Object
+from kubist.model.cel import CompileError, Program
+from kubist.model.meta import durations, names
+from kubist.model.meta.fields import (
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    summary,
+    too_many,
+)
+from kubist.model.meta.object import Object
 
 log = logging.getLogger("kubist.filters")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.base import clock
 from kubist.filters.audiences import Audiences, accepted
 from kubist.filters.authentication import Known, with_groups
-from kubist.meta.times import parse_time
+from kubist.model.meta.times import parse_time
 from kubist.resources.context import User
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def _pattern(origin: str) -> Any:
     """Compiled pattern of `--cors-allowed-origins`, in RE2 syntax. The pattern must be anchored, because
     otherwise it would also match foreign origins such as example.com.attacker.org."""
     # Saves start-up time: only --cors-allowed-origins needs it.
-    from kubist.cel import regex
+    from kubist.model.cel import regex
 
     try:
         pattern = regex.compile(origin)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kubist.base.offload import Lengthy, elsewhere
-from kubist.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
-from kubist.cel.escaping import unescape
 from kubist.filters.authentication import CREDENTIAL_ID, INVALID, TokenError, with_groups
 from kubist.filters.tokens import Claims, is_texts
+from kubist.model.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
+from kubist.model.cel.escaping import unescape
 from kubist.resources.context import User
 
 TEXTS = "expression must return a string or a list of strings"

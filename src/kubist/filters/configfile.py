@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
-from kubist.meta import durations
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta import durations
+from kubist.model.meta.object import Object
 
 GROUP = "apiserver.config.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")

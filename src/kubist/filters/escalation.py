@@ -9,8 +9,8 @@ from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import elsewhere
 from kubist.filters.authorization import EVERYTHING, MASTERS
 from kubist.filters.authorization_query import quoted_list
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.rbac.rules import MOST, uncovered
 from kubist.resources.context import Context
 

@@ -20,7 +20,7 @@ from kubist.filters.prioritylevel import Level, Queue
 from kubist.filters.seats import ExemptSeat, Seat, TooManyRequests, WatchSeat, long_running
 from kubist.filters.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES, Traffic, observe
 from kubist.filters.work_estimate import ListEstimator, WatchTracker, final_seats
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.base.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from kubist.storage.cache import Change, Collection
 

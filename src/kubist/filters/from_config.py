@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from kubist import featuregates
 from kubist.base.http.tls import read_certificates
 from kubist.base.jsontext.quoting import quoted
 from kubist.filters.audit import Audit, AuditLog, Sink
@@ -25,6 +24,7 @@ from kubist.filters.flowcontrol import FlowControl
 from kubist.filters.inflight import InFlight
 from kubist.filters.openid import KEYS, openid_paths
 from kubist.filters.rbac import RBAC
+from kubist.model import featuregates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

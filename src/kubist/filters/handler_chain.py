@@ -12,7 +12,7 @@ from kubist.filters.authorization_query import AuthorizationQuery, attributes
 from kubist.filters.impersonation import Impersonation, wanted_user
 from kubist.filters.inflight import Counted
 from kubist.filters.seats import Seat, TooManyRequests
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.resources.context import NOBODY, Context
 
 

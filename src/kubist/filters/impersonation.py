@@ -16,7 +16,7 @@ from kubist.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICA
 from kubist.filters.authorization import MASTERS
 from kubist.filters.authorization_query import AuthorizationQuery
 from kubist.filters.usernames import account_groups, node_name, split_username
-from kubist.meta import names, status
+from kubist.model.meta import names, status
 from kubist.request import unescape
 from kubist.resources.context import User
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kubist import cel
 from kubist.base.http.tls import client_context
-from kubist.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.filters.claims import ClaimMapping, Rule, Source
 from kubist.filters.oidc import ALGORITHMS, Issuer
-from kubist.meta.fields import FieldError, duplicate, invalid, required, summary
-from kubist.meta.object import Object
-from kubist.meta.paths import validate_domain_prefixed_path
+from kubist.model import cel
+from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
+from kubist.model.meta.fields import FieldError, duplicate, invalid, required, summary
+from kubist.model.meta.object import Object
+from kubist.model.meta.paths import validate_domain_prefixed_path
 
 if TYPE_CHECKING:
     from kubist.config import Config

@@ -10,7 +10,7 @@ from kubist.base.http.client import CallFailed, post
 from kubist.base.http.pool import Pool
 from kubist.base.http.tls import stamp
 from kubist.filters.kubeconfigfile import read_kubeconfig
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class RemoteReview:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kubist.base.http.tls import client_context
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.webhooks.urls import clean_url
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubist import cel
 from kubist.base.offload import Lengthy, elsewhere
-from kubist.cel import (
+from kubist.filters.authorization_query import AuthorizationQuery, aggregate, selectors_asked
+from kubist.model import cel
+from kubist.model.cel import (
     BOOL,
     PER_CALL_LIMIT,
     STRING,
@@ -19,7 +20,6 @@ from kubist.cel import (
     map_of,
     object_type,
 )
-from kubist.filters.authorization_query import AuthorizationQuery, aggregate, selectors_asked
 
 _TEXTS = list_of(STRING)
 _REQUIREMENT = object_type(

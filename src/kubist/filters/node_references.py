@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:

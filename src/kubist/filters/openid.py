@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kubist.base.http.messages import Answer, Request, Response
-from kubist.meta import status
+from kubist.model.meta import status
 
 if TYPE_CHECKING:
     from kubist.filters.tokens import KeySet

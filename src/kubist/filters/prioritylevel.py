@@ -7,7 +7,7 @@ import math
 from collections import deque
 
 from kubist.filters.seats import Seat
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 MAX_SEATS_SHARE = 0.15
 """Share of a level's seats that one request may occupy."""

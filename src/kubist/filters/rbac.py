@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.base.caching import BoundedCache
 from kubist.base.jsontext.quoting import quoted
 from kubist.filters.authorization_query import AuthorizationQuery, aggregate
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Rules, User
 from kubist.storage.cache import Change, Collection, Entry
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from kubist import featuregates
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.quoting import quoted
 from kubist.filters.authentication import with_groups
 from kubist.filters.clientca import ClientCA, Rejected, Verified
+from kubist.model import featuregates
 from kubist.resources.context import User
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kubist.filters.audiences import Audiences
 from kubist.filters.authentication import AUTHENTICATED, CREDENTIAL_ID, INVALID, Known, TokenError
 from kubist.filters.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.filters.usernames import account_groups, username
-from kubist.meta.times import parse_time, today
+from kubist.model.meta.times import parse_time, today
 from kubist.resources.context import User
 from kubist.storage.cache import Entry
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta import names
+from kubist.model.meta import names
 
 PREFIX = "system:serviceaccount:"
 NODE_PREFIX = "system:node:"

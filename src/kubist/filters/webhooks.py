@@ -19,7 +19,7 @@ from kubist.filters.authentication import Known, TokenError, with_groups
 from kubist.filters.authorization import Undecided
 from kubist.filters.authorization_query import AuthorizationQuery, selectors_asked
 from kubist.filters.matchconditions import MatchConditions, MatchFailed
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Rules, User
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kubist import featuregates
 from kubist.base.caching import BoundedCache
 from kubist.filters.authorization_query import AuthorizationQuery
+from kubist.model import featuregates
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

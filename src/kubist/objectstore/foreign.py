@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import orjson
 
-from kubist.codec import protobuf
-from kubist.meta.object import Object
+from kubist.model.codec import protobuf
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import is_builtin, schema_for
+from kubist.model.schema.decode import decode
+from kubist.model.schema.leaves import KEEP_EMPTY
+from kubist.model.schema.node import Schema
+from kubist.model.schema.older import SERVED_AS
 from kubist.resources.resource import Resource, Resources
-from kubist.schema.catalog import is_builtin, schema_for
-from kubist.schema.decode import decode
-from kubist.schema.leaves import KEEP_EMPTY
-from kubist.schema.node import Schema
-from kubist.schema.older import SERVED_AS
 
 PROTOBUF = b"k8s\0"
 

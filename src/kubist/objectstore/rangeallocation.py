@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
-from kubist.meta.status import internal_error
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
+from kubist.model.meta.status import internal_error
 from kubist.resources.allocation import Snapshot
 from kubist.storage.store import Conflict, KeyValue, Store
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.objectstore import foreign
 from kubist.resources.resource import Resource, Resources
 from kubist.storage.cache import Cache, Collection, Entry, StoredKind

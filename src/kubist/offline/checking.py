@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import orjson
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import ERROR, WARNING, Checked, Report, add_status, add_warnings
 from kubist.offline.manifests import Manifest

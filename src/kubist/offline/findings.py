@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline.manifests import Manifest, Problem
 
 ERROR, WARNING = "error", "warning"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline.findings import Checked, Finding, Report
 
 FORMAT_VERSION = 1

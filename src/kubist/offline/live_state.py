@@ -12,7 +12,7 @@ import orjson
 from kubist.base.http.client import CallFailed, get
 from kubist.base.http.pool import Pool
 from kubist.filters.kubeconfigfile import read_kubeconfig
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import WARNING, Finding, Report
 from kubist.offline.manifests import Manifest

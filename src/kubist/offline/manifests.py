@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
 from kubist.offline.lines import Lines, has_more
 
 Source = str | Path | Object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import WARNING, Checked, Report, add_status
 from kubist.offline.manifests import Manifest

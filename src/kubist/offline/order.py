@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline.manifests import Manifest
 
 POLICY_GROUP = "admissionregistration.k8s.io"

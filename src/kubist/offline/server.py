@@ -9,7 +9,7 @@ import orjson
 
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Headers, Request, Response
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import User
 from kubist.resources.resource import Resource
 from kubist.server import Server

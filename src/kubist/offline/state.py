@@ -12,8 +12,8 @@ from kubist.base.jsontext.errors import DecodeError
 from kubist.control.clusterroles import GROUP as RBAC_GROUP
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.crd import definition
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.objectclient import CONTROLLER_MANAGER
 from kubist.offline.manifests import Manifest
 from kubist.offline.server import APPLY, Answer, OfflineServer

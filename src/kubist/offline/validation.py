@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
 from kubist.config import SERVE_DEFAULTS, Config
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.checking import Checker, Options
 from kubist.offline.findings import WARNING, Report, of_problem

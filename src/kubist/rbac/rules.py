@@ -11,7 +11,7 @@ from itertools import islice
 from operator import and_
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 MOST = 5_000
 """Maximum number of missing permissions listed. A role of 3 MB can grant more than 10^12 permissions."""

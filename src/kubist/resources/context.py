@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubist.meta import times
-from kubist.meta.object import Object
-from kubist.meta.uids import new_uid
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.model.meta.uids import new_uid
 
 if TYPE_CHECKING:
     from kubist.base.http.messages import Answer, Headers, Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.base.http.messages import Answer

@@ -3,7 +3,7 @@ object."""
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class Round:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubist.base.caching import BoundedCache
-from kubist.meta.versions import priority
+from kubist.model.meta.versions import priority
+from kubist.model.schema.catalog import schema_for
 from kubist.resources.strategy import Strategy
-from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
-    from kubist.schema.node import Schema
+    from kubist.model.schema.node import Schema
 
 
 @dataclass(slots=True, frozen=True)

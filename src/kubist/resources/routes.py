@@ -6,8 +6,8 @@ import functools
 from collections.abc import Set as AbstractSet
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import status
-from kubist.meta.names import path_segment
+from kubist.model.meta import status
+from kubist.model.meta.names import path_segment
 from kubist.request import RequestInfo
 from kubist.resources.resource import Resource
 

@@ -6,10 +6,10 @@ import logging
 import re
 from collections.abc import Mapping
 
-from kubist.meta.versions import priority
+from kubist.model.meta.versions import priority
+from kubist.model.schema.catalog import retired
 from kubist.resources.optional import MISSING, optional, versions
 from kubist.resources.resource import Resource, Resources, builtin
-from kubist.schema.catalog import retired
 
 log = logging.getLogger("kubist")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from kubist.meta import names, selectors
-from kubist.meta.fields import FieldError
-from kubist.meta.object import Object
+from kubist.model.meta import names, selectors
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.base.http.messages import Answer

@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 from kubist.simulation.containers import user_of
 from kubist.simulation.shell.budget import FORESEEN, Budget
 from kubist.simulation.shell.container import Clock, Container, Sink

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.times import format_time, parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time, parse_time
 from kubist.simulation.commands import Run, termination_message
 from kubist.simulation.containers import (
     CALM_SECONDS,

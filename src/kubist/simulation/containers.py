@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from kubist.meta.durations import written
-from kubist.meta.object import Object
+from kubist.model.meta.durations import written
+from kubist.model.meta.object import Object
 
 FIRST_BACK_OFF = 10.0
 LONGEST_BACK_OFF = 300.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.commands import file_scopes
 
 MAX_SIZE = 4 << 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubist.control.usage import Usage, total, usage_of
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO
+from kubist.model.meta.times import format_time
 from kubist.resources.kubelet import is_simulated
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Strategy

@@ -12,10 +12,10 @@ import uuid
 from dataclasses import dataclass
 
 from kubist.config import KUBERNETES_VERSION, Config
-from kubist.meta import names
-from kubist.meta.conditions import find, set_condition
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO, parse_quantity
+from kubist.model.meta import names
+from kubist.model.meta.conditions import find, set_condition
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO, parse_quantity
 
 SIMULATED = "kubist.io/simulated"
 """Label of nodes that are simulated. Users may create such nodes."""

@@ -10,10 +10,10 @@ import zlib
 from kubist.control.loop import Loop, entry_of
 from kubist.control.nodelifecycle import Heartbeats
 from kubist.control.staged import governs, listen
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import format_micro_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import format_micro_time
 from kubist.objectclient import ObjectClient
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.nodeobjects import (

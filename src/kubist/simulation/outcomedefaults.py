@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kubist.base.caching import bounded_cache
 from kubist.control.loop import controller_of
 from kubist.control.owners import OWNERS
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.simulation.outcomes import ANNOTATION, LONGEST_SHOWN

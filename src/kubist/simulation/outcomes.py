@@ -27,8 +27,8 @@ from typing import Any
 
 from kubist.base.caching import bounded_cache
 from kubist.base.hints import did_you_mean
-from kubist.meta import durations
-from kubist.meta.object import Object
+from kubist.model.meta import durations
+from kubist.model.meta.object import Object
 
 ANNOTATION = "kubist.io/outcome"
 OOM_KILLED = 137

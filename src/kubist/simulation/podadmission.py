@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kubist.control.tolerations import tolerated
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.simulation.containers import PodEvent
 from kubist.simulation.podstatus import TERMINAL
 from kubist.simulation.scheduler.cycle import ports_conflict

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from kubist.admission import amounts
 from kubist.kinds.core.podspec.qos import qos_class
 from kubist.kinds.shared.podconditions import observe_generation
-from kubist.meta.object import Object
-from kubist.meta.times import format_time, parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus
 from kubist.simulation.commands import Run
 from kubist.simulation.containermachine import RESTART_ALL_SECONDS, ContainerMachine, Memory, Surroundings

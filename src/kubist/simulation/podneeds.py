@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 Lookup = Callable[[str, str], Object | None]
 """Object of the pod's namespace, by resource and name. It must not be changed."""

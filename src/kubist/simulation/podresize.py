@@ -6,8 +6,8 @@ from orjson import dumps
 
 from kubist.admission import amounts
 from kubist.kinds.shared.podconditions import observe_generation
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.simulation.containers import PodEvent
 
 PENDING = "PodResizePending"

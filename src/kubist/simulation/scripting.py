@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kubist.control import usage
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import Actor, ObjectClient
 from kubist.resources.context import User
 from kubist.simulation.actors import KUBELET

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from kubist.base.caching import bounded_cache
-from kubist.meta.durations import human_duration_and_step
-from kubist.meta.times import is_zero, parse_micro_time, parse_time
+from kubist.model.meta.durations import human_duration_and_step
+from kubist.model.meta.times import is_zero, parse_micro_time, parse_time
 
 UNKNOWN = "<unknown>"
 FOREVER = float("inf")

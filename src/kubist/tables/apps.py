@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import format_label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import format_label_selector
 from kubist.tables.ages import Cell, age
 from kubist.tables.columns import AGE, NAME, Column, Table, name_of, number
 from kubist.tables.shared import CONTAINERS, NONE, WORKLOAD, containers, labels, part, replicated, selector

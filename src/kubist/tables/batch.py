@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.meta.durations import human_duration
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.durations import human_duration
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 from kubist.tables.ages import Cell, age, since
 from kubist.tables.columns import AGE, NAME, Column, Table, flag, name_of, number
 from kubist.tables.shared import NONE, UNSET, WORKLOAD, containers, is_true, part, selector

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.durations import human_duration
-from kubist.meta.object import Object
+from kubist.model.meta.durations import human_duration
+from kubist.model.meta.object import Object
 from kubist.tables.ages import Cell, age
 from kubist.tables.columns import AGE, NAME, Column, Table, name_of
 from kubist.tables.shared import NONE, part

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.resource import GROUP_FOLDERS
 from kubist.tables.ages import Cell, age
 

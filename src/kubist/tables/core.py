@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.tables.ages import Cell, age, since, since_micro
 from kubist.tables.columns import AGE, NAME, NAME_AND_AGE, Column, Table, name_of, number, wide
 from kubist.tables.pods import PODS

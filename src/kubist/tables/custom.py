@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kubist.crd.columns import Column as Defined
 from kubist.crd.columns import cell, value_at
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.tables.ages import Cell, since
 from kubist.tables.columns import AGE, NAME, Column, Table, name_of, table_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO, parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO, parse_quantity
 from kubist.tables.ages import Cell
 from kubist.tables.columns import NAME, Column, Table, name_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 from kubist.tables.ages import Cell, age, since
 from kubist.tables.columns import AGE, NAME, Column, Table, wide
 from kubist.tables.shared import NONE, is_true, part

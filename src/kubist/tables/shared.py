@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import format_label_selector, go_label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import format_label_selector, go_label_selector
 from kubist.tables.ages import Cell, age
 from kubist.tables.columns import Column, name_of, wide
 

@@ -24,8 +24,8 @@ from kubist.api.representation.representation import (
     is_status,
 )
 from kubist.base import clock
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request
 from kubist.storage.cache import Change, Entry
 from kubist.tables import ages, columns
 from kubist.tables.custom import SCALE, table

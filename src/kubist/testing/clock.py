@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kubist.bench.call import TEST_AGENT
 from kubist.inprocess import Server
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock

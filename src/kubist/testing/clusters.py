@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from kubist.base import files
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.server import Server
 from kubist.testing import manifests as reading
 from kubist.testing import running_test

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubist.bench.object_diff import diff_lines
 from kubist.bench.redaction import mark_changed
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.entry import Change
 from kubist.testing.recorded_request import RecordedRequest
 from kubist.testing.running_test import Section

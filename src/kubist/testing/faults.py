@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Never, Self
 
 from kubist.base.hints import did_you_mean
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.clock import Duration
 from kubist.testing.refused import Refused
 

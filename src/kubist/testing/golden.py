@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.normalised import normalise
 
 # pytest omits the frames of this module from its reports.

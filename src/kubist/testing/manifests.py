@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.offline.manifests import SUFFIXES, Manifest, Problem, Reader
 from kubist.offline.order import CRDS, stage
 from kubist.resources.resource import Resource, Resources

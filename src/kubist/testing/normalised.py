@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from kubist.codec import yaml
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from kubist.bench.object_diff import diff_lines
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 READS = ("get", "list", "watch")

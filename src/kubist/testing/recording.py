@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.recorded_request import RecordedRequest
 from kubist.testing.refused import Refused
 from kubist.testing.requests import Requests

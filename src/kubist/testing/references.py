@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from kubist.base.hints import did_you_mean
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.paths import path_of as path_of
 from kubist.resources.resource import Resource, Resources
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class Refused(Exception):

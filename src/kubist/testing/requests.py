@@ -12,7 +12,7 @@ import orjson
 
 from kubist.base import files
 from kubist.bench.fault_matching import ResourcePattern
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.request import RequestInfo
 from kubist.testing.recorded_request import RecordedRequest
 

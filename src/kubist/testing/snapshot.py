@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectstore.content import read_content, restore_content, restore_file
 from kubist.objectstore.registry import Registry
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubist.base import files
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.clients import Clients
 from kubist.testing.objects import ObjectVerbs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     # Saves start-up time: few clusters have workloads.

@@ -10,14 +10,14 @@ from kubist.base.http.messages import Response
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.json import json_type
 from kubist.base.offload import away
-from kubist.meta import objectmeta, status
-from kubist.meta.numerals import odd_number, rounded
-from kubist.meta.object import Object
-from kubist.patch import apply as ssa
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.numerals import odd_number, rounded
+from kubist.model.meta.object import Object
+from kubist.model.patch import apply as ssa
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import restored
+from kubist.model.schema.leaves import WRAP
 from kubist.resources.strategy import Scale, Update
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import restored
-from kubist.schema.leaves import WRAP
 from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs import scale as scales
 from kubist.verbs.lending import Fresh

@@ -11,22 +11,22 @@ from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.json import json_type
-from kubist.codec import negotiate, protobuf, yaml
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate, protobuf, yaml
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import is_builtin, schema_for
+from kubist.model.schema.decode import Mistyped
+from kubist.model.schema.leaves import KEEP_EMPTY
+from kubist.model.schema.mistakes import first_mistake
+from kubist.model.schema.node import Schema
+from kubist.model.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.resources.resource import Resource
-from kubist.schema.catalog import is_builtin, schema_for
-from kubist.schema.decode import Mistyped
-from kubist.schema.leaves import KEEP_EMPTY
-from kubist.schema.mistakes import first_mistake
-from kubist.schema.node import Schema
-from kubist.schema.strict import Decoded, decode_body, decode_value, resolve
 from kubist.verbs import otherversion, schemes
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.sent_object import PLAIN, SentObject
 
 if TYPE_CHECKING:
-    from kubist.codec.yaml import Document
+    from kubist.model.codec.yaml import Document
 
 NO_KIND = "couldn't get version/kind; json parse error"
 GLIMPSE = 30

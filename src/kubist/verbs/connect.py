@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.base.http.messages import Answer, Response
-from kubist.meta import status
-from kubist.meta.numerals import decimal
+from kubist.model.meta import status
+from kubist.model.meta.numerals import decimal
 from kubist.request import query_values, truthy
 from kubist.resources.strategy import Connect
 from kubist.verbs.resource_request import ResourceRequest

@@ -12,7 +12,7 @@ import orjson
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.json import json_type
-from kubist.meta import status
+from kubist.model.meta import status
 
 VERSION = "meta.k8s.io/v1"
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]*")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kubist.base.http.messages import Response
 from kubist.base.offload import away, elsewhere
-from kubist.codec import negotiate
-from kubist.meta import objectmeta, status
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
 from kubist.resources.strategy import Create
-from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed_fields, options, write_path
 from kubist.verbs.metadata import (
     drop_system_fields,

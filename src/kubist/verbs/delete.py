@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.base.http.messages import Response
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.verbs import deleteoptions
 from kubist.verbs.deletion import delete_object
 from kubist.verbs.options import delete_options

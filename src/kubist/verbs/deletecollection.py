@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from kubist.base.http.messages import Response
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.storage.cache import Entry
 from kubist.verbs import deleteoptions
 from kubist.verbs.deletion import delete_object

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import negotiate, protobuf, yaml
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.schema.catalog import schema_for
-from kubist.schema.mistakes import first_mistake
-from kubist.schema.node import Schema
-from kubist.schema.strict import decode_body, decode_value
+from kubist.model.codec import negotiate, protobuf, yaml
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.mistakes import first_mistake
+from kubist.model.schema.node import Schema
+from kubist.model.schema.strict import decode_body, decode_value
 from kubist.verbs import schemes
 from kubist.verbs.body import NO_KIND
 from kubist.verbs.resource_request import ResourceRequest

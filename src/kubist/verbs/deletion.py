@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.base import clock
-from kubist.meta import status
-from kubist.meta.durations import SECOND
-from kubist.meta.generation import raise_generation_if_set
-from kubist.meta.object import Object
-from kubist.meta.times import format_time, parse_time
+from kubist.model.meta import status
+from kubist.model.meta.durations import SECOND
+from kubist.model.meta.generation import raise_generation_if_set
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time, parse_time
 from kubist.storage.cache import Entry
 from kubist.verbs.finalizers import set_propagation_finalizers
 from kubist.verbs.options import DeleteOptions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import FOREGROUND_FINALIZER as FOREGROUND
-from kubist.meta.objectmeta import ORPHAN_FINALIZER as ORPHAN
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import FOREGROUND_FINALIZER as FOREGROUND
+from kubist.model.meta.objectmeta import ORPHAN_FINALIZER as ORPHAN
 from kubist.verbs.options import DeleteOptions
 from kubist.verbs.resource_request import ResourceRequest
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.base.http.messages import Response
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.verbs import resource_versions, scale
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.responses import negotiate_representation, respond_entry, respond_object

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.resource_request import ResourceRequest
 from kubist.verbs.storage_version import decode_entry

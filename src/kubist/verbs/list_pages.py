@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import continuation, removedversions, resource_versions

@@ -10,13 +10,13 @@ import orjson
 
 from kubist.base.caching import bounded_cache
 from kubist.base.offload import away, elsewhere
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.patch import apply as ssa
-from kubist.patch.apply import scale
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.patch import apply as ssa
+from kubist.model.patch.apply import scale
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.node import Schema
 from kubist.resources.strategy import Scale
-from kubist.schema.catalog import schema_for
-from kubist.schema.node import Schema
 from kubist.verbs.resource_request import ResourceRequest
 
 Owned = TypeVar("Owned")

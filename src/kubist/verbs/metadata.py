@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.uids import new_uid
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.uids import new_uid
 from kubist.verbs.resource_request import ResourceRequest
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kubist import featuregates
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import fields, selectors, status
-from kubist.meta.fields import FieldError
-from kubist.meta.objectmeta import validate_field_manager
+from kubist.model import featuregates
+from kubist.model.meta import fields, selectors, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.objectmeta import validate_field_manager
 from kubist.request import query_values, truthy
 from kubist.verbs.resource_request import ResourceRequest
 

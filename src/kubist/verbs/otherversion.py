@@ -3,10 +3,10 @@ name, bodies of custom objects are rejected after field validation by that versi
 
 from __future__ import annotations
 
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.schema.older import SERVED_AS
 from kubist.resources.resource import Resource
-from kubist.schema.older import SERVED_AS
 from kubist.verbs.resource_request import ResourceRequest
 
 

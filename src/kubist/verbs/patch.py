@@ -13,19 +13,19 @@ from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import away
-from kubist.meta import fields, objectmeta, status
-from kubist.meta.fields import FieldError
-from kubist.meta.numerals import odd_number, rounded
-from kubist.meta.object import Object
-from kubist.patch import jsonpatch, merge, strategic
-from kubist.patch.values import shown
+from kubist.model.meta import fields, objectmeta, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.numerals import odd_number, rounded
+from kubist.model.meta.object import Object
+from kubist.model.patch import jsonpatch, merge, strategic
+from kubist.model.patch.values import shown
+from kubist.model.schema.decode import restored
+from kubist.model.schema.leaves import KEEP_EMPTY, WRAP
+from kubist.model.schema.mistakes import first_mistake
+from kubist.model.schema.node import Schema
+from kubist.model.schema.order import in_declared_order
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Scale
-from kubist.schema.decode import restored
-from kubist.schema.leaves import KEEP_EMPTY, WRAP
-from kubist.schema.mistakes import first_mistake
-from kubist.schema.node import Schema
-from kubist.schema.order import in_declared_order
 from kubist.verbs import apply as apply_verb
 from kubist.verbs import body, managed_fields, options, otherversion, scale, schemes, write_path
 from kubist.verbs.lending import Fresh

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
-from kubist.meta.numerals import written
-from kubist.meta.object import Object
-from kubist.patch import jsonpatch, merge
+from kubist.model.meta.numerals import written
+from kubist.model.meta.object import Object
+from kubist.model.patch import jsonpatch, merge
 
 
 class PatchedText:

@@ -3,7 +3,7 @@ cache never becomes ready then: reads of the cache get 429, reads of the store f
 
 from __future__ import annotations
 
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.storage.cache import Collection
 from kubist.verbs.options import ListOptions
 from kubist.verbs.resource_request import ResourceRequest

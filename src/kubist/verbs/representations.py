@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.api.representation.representation import Json, Representation
-from kubist.codec import negotiate
-from kubist.codec.negotiate import Endpoint, MediaType
+from kubist.model.codec import negotiate
+from kubist.model.codec.negotiate import Endpoint, MediaType
 from kubist.resources.resource import Resource
 
 _INCLUDED = ("", "Metadata", "Object", "None")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.resources.context import Context
 from kubist.verbs.sent_object import PLAIN, SentObject
 from kubist.verbs.services import Services

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.meta import fields, status
-from kubist.meta.numerals import unsigned
-from kubist.meta.object import Object
+from kubist.model.meta import fields, status
+from kubist.model.meta.numerals import unsigned
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.resource_request import ResourceRequest
 

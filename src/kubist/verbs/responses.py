@@ -6,8 +6,8 @@ from kubist.api.representation.representation import Representation
 from kubist.base.http import compression
 from kubist.base.http.compression import GZIP_THRESHOLD
 from kubist.base.http.messages import Response
-from kubist.codec import negotiate
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.representations import endpoint, representation
 from kubist.verbs.resource_request import ResourceRequest

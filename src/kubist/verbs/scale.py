@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.base.http.messages import Response
-from kubist.meta import fields, names, objectmeta, status
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta, status
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import schema_for
 from kubist.resources.strategy import Scale
-from kubist.schema.catalog import schema_for
 from kubist.verbs import body, managed_fields, write_path
 from kubist.verbs.lending import Fresh
 from kubist.verbs.resource_request import ResourceRequest

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kubist.schema.catalog import is_builtin, kinds, retired
+from kubist.model.schema.catalog import is_builtin, kinds, retired
 
 LEGACY = "pkg/api/legacyscheme/scheme.go:30"
 CUSTOM = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"

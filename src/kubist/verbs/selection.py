@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sortedcontainers import SortedDict
 
-from kubist.meta import status
-from kubist.meta.selectors import FieldSelector, LabelSelector
+from kubist.model.meta import status
+from kubist.model.meta.selectors import FieldSelector, LabelSelector
 from kubist.storage.cache import Collection, Entry
 from kubist.storage.snapshot_at import Past
 from kubist.verbs.options import ListOptions

@@ -11,13 +11,13 @@ write path works on the object `as_sent`. A step that needs another view asks fo
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
-from kubist.schema.decode import decode
-from kubist.schema.empties import MEANT, MEANT_OF_NEW, dropped, meant
-from kubist.schema.node import Schema
-from kubist.schema.normalized_lists import marked
-from kubist.schema.object_paths import ABSENT, Path, parent, replaced
-from kubist.schema.strict import Decoded
+from kubist.model.meta.object import Object
+from kubist.model.schema.decode import decode
+from kubist.model.schema.empties import MEANT, MEANT_OF_NEW, dropped, meant
+from kubist.model.schema.node import Schema
+from kubist.model.schema.normalized_lists import marked
+from kubist.model.schema.object_paths import ABSENT, Path, parent, replaced
+from kubist.model.schema.strict import Decoded
 
 
 class SentObject:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kubist.base.clock import Clock
 from kubist.filters.authentication import Authentication
 from kubist.filters.authorization import Authorization
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectstore.registry import Registry
 from kubist.resources.context import Context, Server
 from kubist.resources.resource import Resources

@@ -5,7 +5,7 @@ Built-in objects are converted here. Custom objects are converted as their entri
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.verbs.resource_request import ResourceRequest
 

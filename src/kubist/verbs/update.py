@@ -6,9 +6,9 @@ from kubist.base.http.messages import Response
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.offload import away
-from kubist.codec import yaml
-from kubist.meta import objectmeta, status
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Scale
 from kubist.verbs import body, options, scale, schemes, write_path
 from kubist.verbs.lending import Fresh

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.base.offload import Lengthy, away, elsewhere
-from kubist.meta import names, objectmeta, status
-from kubist.meta.fields import FieldError
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Update
 from kubist.verbs.resource_request import ResourceRequest
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from kubist.api.representation.representation import Representation
 from kubist.base.http.messages import Answer, Response, Stream, StreamWriter
-from kubist.meta import status
+from kubist.model.meta import status
+from kubist.model.schema.decode import decode
 from kubist.resources.context import Seat
-from kubist.schema.decode import decode
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 from kubist.verbs import removedversions, resource_versions

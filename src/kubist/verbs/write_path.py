@@ -29,9 +29,9 @@ from kubist.api.representation.representation import Representation
 from kubist.base.http.messages import Response
 from kubist.base.offload import LONG
 from kubist.filters.authorization_query import attributes
-from kubist.meta import generation, status
-from kubist.meta.object import Object
-from kubist.patch.apply import restore_times
+from kubist.model.meta import generation, status
+from kubist.model.meta.object import Object
+from kubist.model.patch.apply import restore_times
 from kubist.resources.allocations import Allocations
 from kubist.resources.strategy import Scale, Update
 from kubist.storage.cache import Entry

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kubist.base.caching import bounded_cache
 from kubist.base.http.client import CallFailed, post
 from kubist.base.http.tls import client_context
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.webhooks.urls import clean_path, clean_url
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import fields, names
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 _FORM = "; desired format: https://host[/path]"

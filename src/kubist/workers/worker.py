@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from kubist.base.http.messages import Answer, Application, Request
 from kubist.config import Config
 from kubist.errors import StartError
-from kubist.meta import status
+from kubist.model.meta import status
 from kubist.resources.context import User
 from kubist.runtime.run import attempt
 from kubist.server import Server, make_store

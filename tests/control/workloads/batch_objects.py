@@ -6,8 +6,8 @@ import itertools
 from typing import Any
 
 from kubist.control.workloads.jobpods import FINALIZER, INDEX, INDEX_FAILURES
-from kubist.meta.object import Object
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time
 
 NOW = 1_800_000_000
 _numbers = itertools.count()

@@ -15,8 +15,8 @@ from kubist.control.workloads.horizontalpodautoscaler_metrics import (
     compute,
 )
 from kubist.control.workloads.horizontalpodautoscaler_replicas import Tolerance, group_pods
-from kubist.meta.object import Object
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time
 
 NOW = 1_800_000_000
 DEFAULT = Tolerance()

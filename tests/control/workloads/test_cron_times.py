@@ -16,8 +16,8 @@ from kubist.control.workloads.cronjobtimes import (
     missed_times,
     seconds_to_next,
 )
-from kubist.meta.object import Object
-from kubist.meta.times import format_time, parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import format_time, parse_time
 
 
 def at(text: str) -> int:

@@ -13,7 +13,7 @@ from kubist.control.workloads.jobtracking import (
     shown_status,
     track,
 )
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.control.workloads.batch_objects import NOW, indexed, job, pod
 
 STAMP = "2027-01-15T08:00:00Z"

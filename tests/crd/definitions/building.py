@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.schema.catalog import by_name
-from kubist.schema.node import Schema
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.node import Schema
 
 Props = dict[str, Any]
 _SCALARS = ("string", "integer", "number", "boolean")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.resources.allocations import Allocations
 from kubist.resources.context import User
 

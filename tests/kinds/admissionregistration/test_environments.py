@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist import cel
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
+from kubist.model import cel
 
 
 def test_each_of_many_variables_is_compiled_a_fixed_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:

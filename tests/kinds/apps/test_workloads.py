@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 def template(**pod: Any) -> Object:
@@ -187,7 +187,7 @@ def test_daemon_set_counts_template_changes(kind_of: Any) -> None:
 
 
 def test_invalid_template_generation_is_a_bad_request(kind_of: Any) -> None:
-    from kubist.meta.status import APIError
+    from kubist.model.meta.status import APIError
 
     daemon_set = workload()
     daemon_set["metadata"]["annotations"] = {TEMPLATE_GENERATION: "many"}

@@ -8,7 +8,7 @@ import pytest
 
 from kubist.base.http.messages import Request
 from kubist.config import Config
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.resources.context import Rules, User
 from kubist.resources.resource import load_strategy
 from kubist.resources.strategy import Create

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.kinds.batch.schedule import ScheduleError, check_schedule
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 START, END = "2024-01-01T00:00:00Z", "2024-01-01T01:00:00Z"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kubist.kinds.core.pod import strategy
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from tests.kinds.core.scenes import play
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubist.kinds.core.pod import strategy
 from kubist.kinds.core.pod_validation import validate_new
 from kubist.kinds.core.podspec import qos
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from tests.plain_validation import plain_validation, uses
 
 PORTS: list[list[Object]] = [
@@ -92,7 +92,7 @@ def test_uses_of_the_cache_are_known() -> None:
         "kinds.core.podspec.scheduling.validate_tolerations",
         "kinds.core.podspec.warnings._ports",
         "kinds.core.podspec.warnings._resources",
-        "meta.objectmeta.validate_labels",
+        "model.meta.objectmeta.validate_labels",
     }
 
 

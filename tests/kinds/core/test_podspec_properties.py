@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kubist.config import Config
 from kubist.kinds.core.pod import strategy
-from kubist.schema.catalog import by_name, schema_for
-from kubist.schema.node import Schema
-from kubist.schema.strict import decode_value
+from kubist.model.schema.catalog import by_name, schema_for
+from kubist.model.schema.node import Schema
+from kubist.model.schema.strict import decode_value
 
 TEXTS = st.sampled_from(["", "a", "A b", "../x", "/x", "1.2.3.4", "In", "Localhost", "Always", "x" * 70, "é"])
 FORMATS: dict[str, st.SearchStrategy[Any]] = {

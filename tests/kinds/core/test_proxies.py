@@ -6,7 +6,7 @@ import pytest
 
 from kubist.kinds.core.node_proxy import NodeProxy
 from kubist.kinds.core.service_proxy import ServiceProxy
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.resources.strategy import Connect
 
 OBJECTS: dict[tuple[str, str], Any] = {

@@ -10,7 +10,7 @@ import pytest
 from kubist.control.allocations import Allocations
 from kubist.kinds.core.service_addresses import ip_address
 from kubist.kinds.core.service_ports import KEY
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from tests.kinds.core.scenes import play
 

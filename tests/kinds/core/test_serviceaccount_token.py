@@ -9,7 +9,7 @@ from kubist.config import Config
 from kubist.filters.authentication import TokenError
 from kubist.filters.tokens import TokenSigner, jwk, key_set
 from kubist.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
-from kubist.meta.status import APIError
+from kubist.model.meta.status import APIError
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OBJECTS = {

@@ -11,7 +11,7 @@ from kubist.kinds.shared.intstr import (
     validate_at_most_100_percent,
     validate_int_or_percent,
 )
-from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
+from kubist.model.meta.labels import has_invalid_values, selector_matches, validate_selector
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.status import APIError
-from kubist.patch.apply import apply
-from kubist.patch.errors import ApplyConflict
-from kubist.schema.node import Schema
+from kubist.model.meta.status import APIError
+from kubist.model.patch.apply import apply
+from kubist.model.patch.errors import ApplyConflict
+from kubist.model.schema.node import Schema
 
 from ..tables import table
 from .thing import API_VERSION, FIELDS, THING, World, struct, text

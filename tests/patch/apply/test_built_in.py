@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kubist.patch.apply import apply, update_managed_fields
-from kubist.patch.apply.scale import to_parent, to_scale
-from kubist.patch.errors import ApplyConflict, UnclassifiedError
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
-from kubist.schema.node import Schema
+from kubist.model.patch.apply import apply, update_managed_fields
+from kubist.model.patch.apply.scale import to_parent, to_scale
+from kubist.model.patch.errors import ApplyConflict, UnclassifiedError
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
+from kubist.model.schema.node import Schema
 
 from ..tables import table
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.patch.apply import managers
-from kubist.patch.apply.compare import compare
-from kubist.patch.apply.created import creator
-from kubist.patch.apply.empty import empty
-from kubist.patch.apply.sets import Set, dotted
-from kubist.patch.apply.typed import BadValue, type_of
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
-from kubist.schema.node import Schema
+from kubist.model.patch.apply import managers
+from kubist.model.patch.apply.compare import compare
+from kubist.model.patch.apply.created import creator
+from kubist.model.patch.apply.empty import empty
+from kubist.model.patch.apply.sets import Set, dotted
+from kubist.model.patch.apply.typed import BadValue, type_of
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
+from kubist.model.schema.node import Schema
 from tests.schema.strategies import fitting, nearly_fitting
 
 from .thing import THING, things

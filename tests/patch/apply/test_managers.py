@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.patch.apply import managers, update_managed_fields
-from kubist.schema.catalog import schema_for
+from kubist.model.patch.apply import managers, update_managed_fields
+from kubist.model.schema.catalog import schema_for
 
 from .thing import API_VERSION, World
 

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.patch.apply import paths, sets
-from kubist.patch.apply.fields import claimed, with_structs
-from kubist.patch.apply.merge import merge, remove
-from kubist.patch.apply.typed import type_of
-from kubist.patch.apply.validate import problems
-from kubist.patch.apply.whole import everything
+from kubist.model.patch.apply import paths, sets
+from kubist.model.patch.apply.fields import claimed, with_structs
+from kubist.model.patch.apply.merge import merge, remove
+from kubist.model.patch.apply.typed import type_of
+from kubist.model.patch.apply.validate import problems
+from kubist.model.patch.apply.whole import everything
 
 from .thing import THING, World
 

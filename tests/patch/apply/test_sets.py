@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.patch.apply import fieldsv1, paths, sets
-from kubist.patch.apply.sets import Set
+from kubist.model.patch.apply import fieldsv1, paths, sets
+from kubist.model.patch.apply.sets import Set
 
 _elements = st.sampled_from(["f:a", "f:b", 'k:{"n":1}', 'k:{"n":"x"}', 'v:"x"', "v:2", "i:0"])
 _paths = st.lists(st.lists(_elements, min_size=1, max_size=3).map(tuple), max_size=6)

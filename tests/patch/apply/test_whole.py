@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.patch.apply import managers, sets, update_managed_fields
-from kubist.patch.apply.empty import empty
-from kubist.patch.apply.sets import LEAF, SELF, Set
-from kubist.patch.apply.typed import FREE, BadValue, Type, type_of
-from kubist.patch.apply.whole import everything
-from kubist.schema.catalog import schema_for
-from kubist.schema.decode import decode
+from kubist.model.patch.apply import managers, sets, update_managed_fields
+from kubist.model.patch.apply.empty import empty
+from kubist.model.patch.apply.sets import LEAF, SELF, Set
+from kubist.model.patch.apply.typed import FREE, BadValue, Type, type_of
+from kubist.model.patch.apply.whole import everything
+from kubist.model.schema.catalog import schema_for
+from kubist.model.schema.decode import decode
 from tests.schema.strategies import TEXT, fitting
 
 from .thing import THING, things

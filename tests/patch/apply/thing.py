@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kubist.patch.apply import apply, paths, restore_times, sets, update_managed_fields
-from kubist.schema.node import Field, Schema
+from kubist.model.patch.apply import apply, paths, restore_times, sets, update_managed_fields
+from kubist.model.schema.node import Field, Schema
 from tests.schema.strategies import JSON, fitting
 
 API_VERSION = "example.com/v1"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.codec import yaml
+from kubist.model.codec import yaml
 from kubist.simulation.stages.gotemplate import Template
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.gotemplate.functions import FUNCTIONS

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.cel import regex
+from kubist.model.cel import regex
 from kubist.simulation.stages.expressions import Subject
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.lifecycle import Lifecycle

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Request
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.kubeletapi.containers import spec_of
 from kubist.simulation.kubeletapi.logs import Log, LogOptions
 from kubist.simulation.kubeletapi.targets import TargetError, target_of

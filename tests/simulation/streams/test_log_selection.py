@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.simulation.kubeletapi.logs import Log, LogOptions, started
 
 BEGAN = 1_700_000_000 * 10**9

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster, LogRequest
 from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod

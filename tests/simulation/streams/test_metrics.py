@@ -8,8 +8,8 @@ import ssl
 
 import pytest
 
-from kubist.meta.quantity import parse_quantity
-from kubist.schema.catalog import is_builtin
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.schema.catalog import is_builtin
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests import programs

@@ -13,7 +13,7 @@ import pytest
 import websocket
 
 from kubist.base.http.messages import Request
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.kubeletapi import portforward
 from kubist.simulation.kubeletapi.targets import Target, TargetError, target_of
 from kubist.testing import Cluster

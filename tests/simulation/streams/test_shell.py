@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.shell import filestore
 from kubist.simulation.shell.container import Clock, Container
 from kubist.simulation.shell.errors import NoSpace

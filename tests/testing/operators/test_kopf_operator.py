@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster, Refused
 from kubist.testing.operators.denials import MOST_DENIALS, Denials
 from kubist.testing.operators.kopf_operators import KopfOperators

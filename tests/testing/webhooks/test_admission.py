@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import AdmissionRequest, Cluster, Denied, Host
 from kubist.testing.cluster import Refused
 from tests.testing.webhooks.objects import config_map, pod

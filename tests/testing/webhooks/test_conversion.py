@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster, Denied
 from kubist.testing.cluster import Refused
 from tests.crd.defining import definition, version

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from kubist.testing.webhooks.failed import WebhookFailed

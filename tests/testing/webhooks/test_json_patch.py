@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.patch import jsonpatch
+from kubist.model.patch import jsonpatch
 from kubist.testing.webhooks.json_patch import diff
 
 

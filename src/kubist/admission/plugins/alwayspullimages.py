@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
-from kubist.meta import fields, status
-from kubist.meta.object import Object
+from kubist.model.meta import fields, status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 LISTS = ("initContainers", "containers", "ephemeralContainers")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import UPDATE, Plugin, forbidden
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"

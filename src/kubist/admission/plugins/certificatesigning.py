@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import UPDATE, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS, may
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

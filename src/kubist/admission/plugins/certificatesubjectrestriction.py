@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.plugins.certificateapproval import REQUESTS
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 SIGNER = "kubernetes.io/kube-apiserver-client"

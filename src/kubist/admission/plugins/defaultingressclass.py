@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Plugin
 from kubist.admission.plugins.defaultstorageclass import default_class
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 ANNOTATION = "ingressclass.kubernetes.io/is-default-class"

@@ -4,7 +4,7 @@ default."""
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, UPDATE, Plugin
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

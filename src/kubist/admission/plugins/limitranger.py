@@ -9,8 +9,8 @@ from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
-from kubist.meta.object import Object
-from kubist.meta.quantity import MAX_MILLI, ZERO, Quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import MAX_MILLI, ZERO, Quantity
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.policies.mutating import MutatingPolicy
 from kubist.admission.policies.params import Misconfigured
 from kubist.base.jsontext.errors import DecodeError
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.reinvocation import Reinvocation
 

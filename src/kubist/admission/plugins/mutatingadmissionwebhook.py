@@ -14,10 +14,10 @@ from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
 from kubist.admission.webhooks.review import Answer
 from kubist.base.jsontext.errors import DecodeError
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.patch import jsonpatch
-from kubist.patch.errors import PatchFailed
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.patch import jsonpatch
+from kubist.model.patch.errors import PatchFailed
 from kubist.resources.context import Context
 from kubist.resources.reinvocation import Reinvocation
 

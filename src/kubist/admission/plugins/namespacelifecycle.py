@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from cryptography import x509
 from kubist.admission.noderules import api_references, forbidden_labels, references_audience
 from kubist.admission.plugin import CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
 from kubist.kinds.certificates.pem import read_request
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context, User
 from kubist.resources.strategy import at
 

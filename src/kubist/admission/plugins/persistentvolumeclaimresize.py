@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.admission.plugin import UPDATE, Plugin, forbidden
 from kubist.admission.plugins.defaultstorageclass import CLASS_ANNOTATION
-from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import Quantity, parse_quantity
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

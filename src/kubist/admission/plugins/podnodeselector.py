@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Plugin, forbidden
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector"

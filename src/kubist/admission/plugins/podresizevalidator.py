@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.admission import amounts
 from kubist.admission.plugin import UPDATE, Plugin, forbidden
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

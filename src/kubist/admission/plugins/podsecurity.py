@@ -10,9 +10,9 @@ from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
 from kubist.admission.podsecurity.checks import details, reasons, violations
 from kubist.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
-from kubist.meta import status
-from kubist.meta.fields import FieldError
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

@@ -8,8 +8,8 @@ import orjson
 from kubist.admission import tolerations
 from kubist.admission.plugin import CREATE, UPDATE, Plugin
 from kubist.kinds.core.podspec.qos import qos_class
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 DEFAULTS = "scheduler.alpha.kubernetes.io/defaultTolerations"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubist.admission.followed import Followed
 from kubist.admission.plugin import CREATE, UPDATE, Plugin, forbidden
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

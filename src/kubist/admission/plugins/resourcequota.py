@@ -8,7 +8,7 @@ from kubist.admission.followed import Followed
 from kubist.admission.plugin import Pending, Plugin
 from kubist.admission.quota.evaluators import IGNORED, OPERATIONS, evaluator_for
 from kubist.admission.quota.ledger import Ledger
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

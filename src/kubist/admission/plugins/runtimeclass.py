@@ -5,10 +5,10 @@ from __future__ import annotations
 from kubist.admission.plugin import CREATE, Plugin, forbidden
 from kubist.admission.tolerations import merge
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta.names import path_segment
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
-from kubist.meta.status import plain_error
+from kubist.model.meta.names import path_segment
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.status import plain_error
 from kubist.resources.context import Context
 
 

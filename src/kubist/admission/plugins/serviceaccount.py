@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 from kubist.admission.plugin import CREATE, UPDATE, Pending, Plugin, forbidden
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 DEFAULT = "default"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.admission.plugin import CREATE, Plugin
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 FINALIZERS = {

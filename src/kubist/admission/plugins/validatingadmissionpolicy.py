@@ -15,8 +15,8 @@ from kubist.admission.policies.definitions import Binding, Bound, PolicyBindings
 from kubist.admission.policies.evaluation import Evaluation
 from kubist.admission.policies.params import Misconfigured
 from kubist.admission.policies.validating import Denial, ValidatingPolicy
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.plugin import Pending
 from kubist.admission.webhooks.hooks import CallError, Hook
 from kubist.admission.webhooks.plugin import WebhookPlugin
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 log = logging.getLogger("kubist.admission")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 Violation = tuple[str, str]
 Check = Callable[[Object, Object], Violation | None]

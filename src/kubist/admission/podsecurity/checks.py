@@ -9,7 +9,7 @@ from kubist.admission.podsecurity.baseline import Check, Violation
 from kubist.admission.podsecurity.levels import BASELINE, LATEST, PRIVILEGED, Standard
 from kubist.admission.podsecurity.restricted import unless_user_namespace, unless_windows
 from kubist.base.caching import bounded_cache
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _SYSCTLS = (
     "kernel.shm_rmid_forced",

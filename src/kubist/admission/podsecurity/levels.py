@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 
 PREFIX = "pod-security.kubernetes.io/"
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")

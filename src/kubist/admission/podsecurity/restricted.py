@@ -14,7 +14,7 @@ from kubist.admission.podsecurity.baseline import (
     setters,
     several,
 )
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 VOLUMES = frozenset(
     (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubist.cel import EvaluationError
-from kubist.meta import names
+from kubist.model.cel import EvaluationError
+from kubist.model.meta import names
 from kubist.resources.context import Context, User
 
 Question = tuple[tuple[str, Any], ...]

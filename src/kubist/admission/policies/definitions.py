@@ -11,7 +11,7 @@ from kubist.admission.matchconditions import Conditions
 from kubist.admission.matching import Criteria
 from kubist.admission.policies.evaluation import Expression
 from kubist.kinds.admissionregistration.expressions import Environment
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

@@ -8,11 +8,11 @@ from typing import Any
 from kubist.admission.admission_request import AdmissionRequest, Target
 from kubist.admission.policies.authorizer import Authorizer, Decisions, ResourceCheck, Undecided
 from kubist.base.offload import SLICE, Lengthy, elsewhere
-from kubist.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
-from kubist.cel.ast import Node
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment, Result
-from kubist.meta.object import Object
+from kubist.model.cel import BUDGET, PER_CALL_LIMIT, CompileError, CostExceeded, EvaluationError, Program
+from kubist.model.cel.ast import Node
+from kubist.model.meta.object import Object
 
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _NAMESPACE_METADATA = (

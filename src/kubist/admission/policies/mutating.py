@@ -8,15 +8,15 @@ from typing import Any
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed
 from kubist.base.offload import LONG, Lengthy, elsewhere, leave_loop
-from kubist.cel.ast import Node, StructNode, children
 from kubist.kinds.admissionregistration.expressions import Environment, Result
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.patch import jsonpatch
-from kubist.patch.apply import merge, validate
-from kubist.patch.apply.typed import Type, type_of
-from kubist.patch.errors import PatchFailed
-from kubist.schema.node import Schema
+from kubist.model.cel.ast import Node, StructNode, children
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.patch import jsonpatch
+from kubist.model.patch.apply import merge, validate
+from kubist.model.patch.apply.typed import Type, type_of
+from kubist.model.patch.errors import PatchFailed
+from kubist.model.schema.node import Schema
 
 
 class Mutation:

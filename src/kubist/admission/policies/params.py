@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
 from kubist.resources.context import Context
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kubist.admission.policies.definitions import Policy
 from kubist.admission.policies.evaluation import Evaluation, Expression, Failed, OutOfBudget
 from kubist.kinds.admissionregistration.expressions import Environment
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 LONGEST_MESSAGE = 5 * 1024
 

@@ -14,9 +14,9 @@ from kubist.admission.quota import scopes
 from kubist.base import clock
 from kubist.base.caching import bounded_cache
 from kubist.kinds.shared.resourcenames import is_extended, is_native
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO, Quantity
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO, Quantity
+from kubist.model.meta.times import parse_time
 from kubist.resources.context import Context
 from kubist.resources.strategy import at
 

@@ -14,12 +14,12 @@ from kubist.admission import amounts
 from kubist.admission.amounts import Amounts
 from kubist.admission.plugin import forbidden
 from kubist.admission.quota.evaluators import Evaluator
-from kubist.meta import status
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO
-from kubist.patch import apply as ssa
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO
+from kubist.model.patch import apply as ssa
+from kubist.model.schema.catalog import schema_for
 from kubist.resources.context import Context
-from kubist.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.objectstore.registry import Registry

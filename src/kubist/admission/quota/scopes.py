@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import at
 
 

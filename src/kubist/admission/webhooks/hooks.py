@@ -12,8 +12,8 @@ from kubist.admission.policies.evaluation import Evaluation, Failed
 from kubist.admission.webhooks import review
 from kubist.base.http.client import CallFailed
 from kubist.kinds.admissionregistration.expressions import Environment
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.webhooks.client import WebhookClient
 

@@ -8,7 +8,7 @@ from kubist.admission.followed import Followed
 from kubist.admission.matching import exempt
 from kubist.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.admission.webhooks.hooks import Hook, hooks_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 
 if TYPE_CHECKING:

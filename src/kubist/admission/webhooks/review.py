@@ -9,7 +9,7 @@ import uuid
 import orjson
 
 from kubist.admission.admission_request import AdmissionRequest, Target
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 GROUP = "admission.k8s.io"
 

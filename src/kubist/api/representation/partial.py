@@ -16,11 +16,11 @@ from kubist.api.representation.representation import (
     Representation,
     is_status,
 )
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.schema.catalog import by_name
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.schema.catalog import by_name
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubist.api.representation.representation import Cached, Chunks, ListMeta
-from kubist.codec import protobuf
-from kubist.codec import protobuf_wire as wire
-from kubist.meta.object import Object
-from kubist.schema.catalog import by_name, schema_for
+from kubist.model.codec import protobuf
+from kubist.model.codec import protobuf_wire as wire
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.api.representation.budget import EVENTS, KEPT
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:

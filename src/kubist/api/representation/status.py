@@ -9,10 +9,10 @@ import orjson
 from kubist.api.representation.representation import indented
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import negotiate, protobuf, yaml
-from kubist.meta import status
+from kubist.model.codec import negotiate, protobuf, yaml
+from kubist.model.meta import status
+from kubist.model.schema.catalog import schema_for
 from kubist.request import parse_query
-from kubist.schema.catalog import schema_for
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from kubist.api.representation.representation import TURN, Cached, Chunks, ListMeta, Representation, indented
-from kubist.codec import negotiate
-from kubist.codec.yaml_emit import dumps
-from kubist.meta.object import Object
+from kubist.model.codec import negotiate
+from kubist.model.codec.yaml_emit import dumps
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 
 

@@ -6,7 +6,7 @@ import copy
 
 from kubist.control.workloads.pods import owner_reference
 from kubist.control.workloads.statefulplan import ordinal, ordinals
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 RETAIN = "Retain"
 

@@ -7,7 +7,7 @@ import zoneinfo
 from typing import NamedTuple
 
 from kubist.base.caching import bounded_cache
-from kubist.meta.durations import seconds
+from kubist.model.meta.durations import seconds
 
 WORDS = {
     "@yearly": "0 0 1 1 *",

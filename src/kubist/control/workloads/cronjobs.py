@@ -22,9 +22,9 @@ from kubist.control.workloads.cronjobtimes import (
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.kinds.batch import schedule as schedules
 from kubist.kinds.batch.jobstatus import is_finished, is_true
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
-from kubist.meta.times import format_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import format_time
 from kubist.storage.cache import Change
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.control.workloads.cron import Schedule
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 MANY = 100
 """Number of missed times above which the controller warns."""

@@ -12,7 +12,7 @@ from kubist.control.tolerations import tolerated
 from kubist.control.values import pod_ready, scaled
 from kubist.control.workloads.pods import available_in
 from kubist.control.workloads.revisions import HASH_LABEL
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 GENERATION = "deprecated.daemonset.template.generation"
 GENERATION_LABEL = "pod-template-generation"

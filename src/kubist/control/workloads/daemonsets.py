@@ -9,8 +9,8 @@ from kubist.control.workloads import daemonplan, revisions
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.control.workloads.revisions import HASH_LABEL, History
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

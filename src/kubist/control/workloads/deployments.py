@@ -19,10 +19,10 @@ from kubist.control.workloads.rolloutstatus import (
     set_condition,
     set_progress,
 )
-from kubist.meta.conditions import find
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.conditions import find
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 
 
 @dataclass(slots=True)

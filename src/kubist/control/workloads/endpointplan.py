@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from kubist.control.values import pod_ready
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 SLICE = 100
 """Maximum number of endpoints in one slice."""

@@ -6,9 +6,9 @@ from kubist.control.loop import Loop, entry_of
 from kubist.control.workloads import endpointplan
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.sliceset import MANAGED_BY, SERVICE, SliceSet, held_slices
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, label_selector
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, label_selector
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Entry
 

@@ -6,8 +6,8 @@ import copy
 
 from kubist.control.loop import Loop
 from kubist.control.workloads.pods import owned, owner_reference
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.storage.cache import Change
 
 

@@ -10,11 +10,11 @@ from kubist.control.usage import usage_of
 from kubist.control.workloads.horizontalpodautoscaler_behavior import History, limit
 from kubist.control.workloads.horizontalpodautoscaler_metrics import FailedMetric, Target, compute
 from kubist.control.workloads.horizontalpodautoscaler_replicas import Tolerance
-from kubist.meta.conditions import set_condition
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
-from kubist.meta.selectors import LabelSelector, ParseError, parse_label_selector
-from kubist.meta.status import APIError, not_found
+from kubist.model.meta.conditions import set_condition
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
+from kubist.model.meta.status import APIError, not_found
 from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.resources.strategy import Scale

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 DOWNSCALE_WINDOW = 300.0
 """Default stabilization window for scaling down, in seconds."""

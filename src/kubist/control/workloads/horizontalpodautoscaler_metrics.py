@@ -13,9 +13,9 @@ from kubist.control.workloads.horizontalpodautoscaler_replicas import (
     for_utilization,
     measured,
 )
-from kubist.meta.object import Object
-from kubist.meta.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse_quantity
-from kubist.meta.selectors import go_label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import BINARY_SI, DECIMAL_SI, Quantity, parse_quantity
+from kubist.model.meta.selectors import go_label_selector
 
 NO_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
 NO_EXTERNAL = (

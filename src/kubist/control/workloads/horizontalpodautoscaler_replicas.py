@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubist.control.usage import Usage
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.quantity import ZERO, parse_quantity
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import ZERO, parse_quantity
+from kubist.model.meta.times import parse_time
 
 CPU_INITIALIZATION_SECONDS = 300
 """Time after its start in which the CPU usage of a pod counts only while it is ready."""

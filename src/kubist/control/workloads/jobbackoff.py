@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 FIRST_SECONDS = 10.0
 LONGEST_SECONDS = 600.0

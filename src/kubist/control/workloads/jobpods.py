@@ -5,10 +5,10 @@ from __future__ import annotations
 from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.jobpolicies import judge
-from kubist.meta.conditions import find
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.control.workloads.jobindexes import Intervals, parse_indexes
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class Verdict(NamedTuple):

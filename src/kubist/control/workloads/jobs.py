@@ -31,8 +31,8 @@ from kubist.control.workloads.jobtracking import (
 )
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.kinds.batch.jobstatus import is_finished
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

@@ -26,9 +26,9 @@ from kubist.control.workloads.jobpods import (
     surplus,
 )
 from kubist.control.workloads.jobpolicies import judge, met_success_rule
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 AT_ONCE = 500
 """Maximum number of pods that are created or deleted in one pass."""

@@ -17,8 +17,8 @@ from kubist.control.workloads.jobpods import (
 )
 from kubist.control.workloads.jobpolicies import judge
 from kubist.control.workloads.jobsync import Outcome, Progress, is_suspended
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 
 MOST_UNCOUNTED = 500
 """Maximum number of pods that are counted in one pass."""

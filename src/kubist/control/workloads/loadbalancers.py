@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 
 from kubist.control.loop import Loop
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change
 
 NETWORK = ipaddress.IPv4Network("198.51.100.0/24")

@@ -8,7 +8,7 @@ from kubist.control.loop import Loop, entry_of
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.endpointplan import CAPACITY, Group
 from kubist.control.workloads.sliceset import GROUP, MANAGED_BY, SERVICE, SliceSet, held_slices
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kubist.control.loop import controller_of, entry_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.storage.cache import Change, Entry
 
 OWNERS = b'"ownerReferences":['

@@ -12,12 +12,12 @@ import orjson
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.control.workloads.owned import ORPHAN, OwnedIndex
-from kubist.meta.conditions import find
-from kubist.meta.names import SAFE_CHARACTERS
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, label_selector
-from kubist.meta.status import APIError
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.names import SAFE_CHARACTERS
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, label_selector
+from kubist.model.meta.status import APIError
+from kubist.model.meta.times import parse_time
 from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 

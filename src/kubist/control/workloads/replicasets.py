@@ -10,10 +10,10 @@ from kubist.control.values import pod_active, pod_ready
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.control.workloads.victims import victims
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
-from kubist.meta.status import APIError
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
+from kubist.model.meta.status import APIError
 
 BURST = 500
 """Maximum number of pods created or deleted in one pass."""

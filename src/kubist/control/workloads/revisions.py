@@ -8,9 +8,9 @@ import orjson
 
 from kubist.control.loop import controller_of
 from kubist.control.workloads import pods as of_pods
-from kubist.meta.object import Object
-from kubist.meta.selectors import label_selector
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 
 HASH_LABEL = "controller-revision-hash"

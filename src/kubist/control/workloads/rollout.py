@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from kubist.control.values import scaled
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
 
 HASH = "pod-template-hash"
 PREFIX = "deployment.kubernetes.io/"

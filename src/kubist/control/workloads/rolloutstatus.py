@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.control.workloads.rollout import available, bounds, replicas
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 UNLIMITED = 2**31 - 1
 """Value of progressDeadlineSeconds that means no deadline."""

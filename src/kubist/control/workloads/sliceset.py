@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.endpointplan import Group, distribute, ports_key
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 
 GROUP = "discovery.k8s.io"

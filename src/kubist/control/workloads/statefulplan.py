@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kubist.control.values import pod_ready, scaled
 from kubist.control.workloads.pods import available_in
 from kubist.control.workloads.revisions import HASH_LABEL
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"

@@ -9,8 +9,8 @@ from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.control.workloads.revisions import HASH_LABEL, STATEFUL_HASH_LABEL
 from kubist.control.workloads.statefulplan import POD_INDEX, POD_NAME, ordinal
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 
 STALE_SECONDS = 1.0
 """Time after which a set looks again at claims that wait for their deletion."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kubist.control.values import pod_active, pod_ready
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.times import parse_time
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.times import parse_time
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
-from kubist.meta.selectors import label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.selectors import label_selector
 
 
 def size_of(claim: Object) -> int:

@@ -9,8 +9,8 @@ from kubist.control.loop import Loop, entry_of
 from kubist.control.staged import governs, listen
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.volumematch import best_volume, capacity_of, is_reserved_for, mismatch, size_of
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.storage.cache import Change
 
 PREFIX = "pv.kubernetes.io/"

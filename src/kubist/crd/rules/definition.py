@@ -7,9 +7,9 @@ from typing import Any
 from kubist.crd.rules.cost import RULE_LIMIT, SchemaCost, excess, times
 from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import schema_type
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
-from kubist.schema.internals import internal_form
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
+from kubist.model.schema.internals import internal_form
 
 Props = dict[str, Any]
 Errors = list[FieldError]

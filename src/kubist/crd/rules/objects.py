@@ -8,16 +8,16 @@ from typing import Any
 
 import orjson
 
-from kubist import cel
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import SLICE, Lengthy, leave_loop, on_loop
-from kubist.cel.convert import converter
-from kubist.cel.escaping import escape
 from kubist.crd.rules.program import CompiledRule
 from kubist.crd.rules.schematypes import SchemaType, schema_type
 from kubist.crd.validation.explain import NOWHERE, OldValue
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model import cel
+from kubist.model.cel.convert import converter
+from kubist.model.cel.escaping import escape
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 
 Props = dict[str, Any]
 Errors = list[FieldError]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist import cel
 from kubist.crd import fieldpath
 from kubist.crd.rules.schematypes import SchemaType
+from kubist.model import cel
 
 Props = dict[str, Any]
 

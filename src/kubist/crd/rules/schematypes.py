@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from kubist.cel.escaping import escape
-from kubist.cel.types import BOOL, DYN, STRING, Type, list_of, map_of
+from kubist.model.cel.escaping import escape
+from kubist.model.cel.types import BOOL, DYN, STRING, Type, list_of, map_of
 
 Props = dict[str, Any]
 

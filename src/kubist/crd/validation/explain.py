@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.cel import regex
-from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
-from kubist.meta.numerals import go_float
+from kubist.model.cel import regex
+from kubist.model.cel.formats import FORMATS, format_of, types_of
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.numerals import go_float
 
 Props = dict[str, Any]
 NOWHERE = "<nil>"

@@ -7,7 +7,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-from kubist.meta.numerals import go_float
+from kubist.model.meta.numerals import go_float
 
 Props = dict[str, Any]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.cel import regex
-from kubist.cel.formats import FORMATS, format_of, types_of
 from kubist.crd.validation import numbers
 from kubist.crd.validation.explain import Explainer, OldValue
-from kubist.meta.fields import FieldError
+from kubist.model.cel import regex
+from kubist.model.cel.formats import FORMATS, format_of, types_of
+from kubist.model.meta.fields import FieldError
 
 Props = dict[str, Any]
 Check = Callable[[Any], bool]

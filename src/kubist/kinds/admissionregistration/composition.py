@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from kubist.cel import Type
+from kubist.model.cel import Type
 
 Flags = tuple[bool, bool]
 """Key of the variables' types: whether `params` is declared, and whether `authorizer` is declared."""

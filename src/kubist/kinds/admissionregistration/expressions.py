@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kubist import cel
-from kubist.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
 from kubist.kinds.admissionregistration import variables as declared
 from kubist.kinds.admissionregistration.composition import NO_VARIABLES, Variables, VariableTypes
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model import cel
+from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 
 Result = Literal["bool", "string", "string or null", "any", "ApplyConfiguration", "JSONPatch"]
 

@@ -6,9 +6,9 @@ from kubist.base.offload import leave_loop
 from kubist.kinds.admissionregistration import expressions
 from kubist.kinds.admissionregistration.expressions import Environment
 from kubist.kinds.shared.repeats import repeats
-from kubist.meta import fields, names
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")

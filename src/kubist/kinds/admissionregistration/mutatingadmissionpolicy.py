@@ -17,8 +17,8 @@ from kubist.kinds.admissionregistration.policies import (
     validate_matching,
     validate_variables,
 )
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

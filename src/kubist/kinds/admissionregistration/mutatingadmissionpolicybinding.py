@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.kinds.admissionregistration.matching import validate_mutating_operations
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 
 class MutatingWebhookConfigurationStrategy(WebhookConfigurationStrategy):

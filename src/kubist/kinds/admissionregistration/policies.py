@@ -17,9 +17,9 @@ from kubist.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_match_resources,
 )
-from kubist.meta import fields, names, objectmeta, status
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta, status
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy

@@ -16,8 +16,8 @@ from kubist.kinds.admissionregistration.policies import (
     validate_variables,
 )
 from kubist.kinds.shared.update import keep_metadata
-from kubist.meta import conditions, fields, names
-from kubist.meta.object import Object
+from kubist.model.meta import conditions, fields, names
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Update, keep
 

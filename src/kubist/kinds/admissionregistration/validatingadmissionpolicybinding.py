@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubist.kinds.admissionregistration.policies import BindingStrategy, validate_binding
 from kubist.kinds.shared.repeats import repeats
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
-from kubist.cel import BOOL, DYN, INT, STRING, Overload, Type, list_of, map_of, object_type
+from kubist.model.cel import BOOL, DYN, INT, STRING, Overload, Type, list_of, map_of, object_type
 
 TIMESTAMP = Type("timestamp")
 STRINGS = map_of(STRING, STRING)

@@ -15,9 +15,9 @@ from kubist.kinds.admissionregistration.matching import (
     validate_rule,
 )
 from kubist.kinds.shared.repeats import repeats
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 from kubist.webhooks.clientconfig import validate_service, validate_url

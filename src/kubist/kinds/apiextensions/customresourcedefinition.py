@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.crd import definition, v1beta1
 from kubist.crd.schemas import formats_warnings
 from kubist.crd.validate import validate_definition, validate_names
-from kubist.meta import names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:

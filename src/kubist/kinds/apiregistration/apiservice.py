@@ -6,8 +6,8 @@ import base64
 from typing import ClassVar
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy, Update, keep
 

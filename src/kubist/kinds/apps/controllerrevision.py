@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.shared.update import immutable
-from kubist.meta import objectmeta
-from kubist.meta.fields import required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

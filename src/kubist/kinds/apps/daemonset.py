@@ -20,10 +20,10 @@ from kubist.kinds.shared.intstr import (
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, validate_template
-from kubist.meta import objectmeta
-from kubist.meta.fields import invalid, not_supported, required
-from kubist.meta.labels import has_invalid_values, is_empty, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import invalid, not_supported, required
+from kubist.model.meta.labels import has_invalid_values, is_empty, validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:

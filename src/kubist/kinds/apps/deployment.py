@@ -24,10 +24,10 @@ from kubist.kinds.shared.intstr import (
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
-from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.generation import raise_generation
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update, keep
 
 if TYPE_CHECKING:

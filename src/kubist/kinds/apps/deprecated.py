@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import status
-from kubist.meta.integers import parse_int64
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.integers import parse_int64
+from kubist.model.meta.object import Object
 
 
 def integer_annotation(obj: Object, name: str, what: str = "") -> int | None:

@@ -15,8 +15,8 @@ from kubist.kinds.core.podspec import default_pod_template
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import name_warnings
-from kubist.meta import objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.numbers import nonnegative
 from kubist.kinds.shared.workload import Workload, shown_labels, template_labels, validate_template
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.labels import is_empty, selector_matches, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import is_empty, selector_matches, validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 if TYPE_CHECKING:

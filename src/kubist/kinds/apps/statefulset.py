@@ -29,10 +29,10 @@ from kubist.kinds.shared.intstr import (
 )
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import validate_template
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.labels import validate_labels, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import validate_labels, validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:

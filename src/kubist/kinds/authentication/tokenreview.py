@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubist.meta.object import Object
-from kubist.meta.status import bad_request
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request
 from kubist.resources.context import Context
 from kubist.resources.strategy import Create, Strategy
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubist.kinds.authorization.reviews import AccessReview, local_metadata
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.internals import internal_form
+from kubist.model.schema.order import in_declared_order
 from kubist.resources.strategy import Errors, Strategy
-from kubist.schema.catalog import by_name
-from kubist.schema.internals import internal_form
-from kubist.schema.order import in_declared_order
 
 _METADATA = by_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 

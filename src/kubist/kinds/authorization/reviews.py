@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.base.offload import LONG, away
-from kubist.meta import fields, names, selectors
-from kubist.meta.labels import validate_requirement
-from kubist.meta.object import Object
-from kubist.meta.status import invalid
+from kubist.model.meta import fields, names, selectors
+from kubist.model.meta.labels import validate_requirement
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import invalid
+from kubist.model.schema.internals import internal_form
 from kubist.resources.context import Context, User
 from kubist.resources.strategy import Create, Errors
-from kubist.schema.internals import internal_form
 
 GROUP = "authorization.k8s.io"
 _ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")

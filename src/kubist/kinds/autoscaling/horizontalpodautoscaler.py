@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kubist.kinds.autoscaling import v1conversion
 from kubist.kinds.autoscaling.metrics import api_version_error, validate_metrics, validate_reference
 from kubist.kinds.shared.numbers import nonnegative_fields
-from kubist.meta import objectmeta
-from kubist.meta.fields import invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import invalid, not_supported, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.kinds.shared.resourcenames import validate_container_resource_name
-from kubist.meta import names
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from kubist.kinds.autoscaling import v1metrics
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS, CURRENT_METRICS = f"{PREFIX}metrics", f"{PREFIX}current-metrics"

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from kubist.meta.object import Object
-from kubist.meta.quantity import canonical_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import canonical_quantity
 from kubist.resources.strategy import at
 
 

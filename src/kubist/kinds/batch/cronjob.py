@@ -9,9 +9,9 @@ from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, 
 from kubist.kinds.batch.schedule import ScheduleError, check_schedule, check_time_zone
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import Workload, name_warnings
-from kubist.meta import objectmeta
-from kubist.meta.fields import invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import invalid, not_supported, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:

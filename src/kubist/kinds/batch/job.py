@@ -10,13 +10,13 @@ from kubist.kinds.batch.jobspec import default_job_template, job_spec_warnings, 
 from kubist.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.shared.workload import Workload, name_warnings, shown_labels, template_labels
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, required
-from kubist.meta.labels import has_invalid_values, selector_matches, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.labels import has_invalid_values, selector_matches, validate_selector
+from kubist.model.meta.object import Object
+from kubist.model.schema.catalog import by_name
+from kubist.model.schema.order import in_declared_order
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Update
-from kubist.schema.catalog import by_name
-from kubist.schema.order import in_declared_order
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -7,11 +7,19 @@ import itertools
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.batch import indexes
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_long, too_many
-from kubist.meta.labels import validate_label_name
-from kubist.meta.object import Object
+from kubist.model.meta.fields import (
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+from kubist.model.meta.labels import validate_label_name
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import internal_form
 
 MAX_RULES = 20
 MAX_EXIT_CODES = 255

@@ -12,9 +12,9 @@ from kubist.kinds.batch.jobpolicies import (
 from kubist.kinds.core.podspec import default_pod_template, template_warnings
 from kubist.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.kinds.shared.workload import validate_template
-from kubist.meta.fields import invalid, not_supported, required, too_long
-from kubist.meta.object import Object
-from kubist.meta.paths import validate_domain_prefixed_path
+from kubist.model.meta.fields import invalid, not_supported, required, too_long
+from kubist.model.meta.object import Object
+from kubist.model.meta.paths import validate_domain_prefixed_path
 from kubist.resources.strategy import Errors
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from kubist.kinds.batch import indexes
 from kubist.kinds.batch.jobpolicies import omitted
 from kubist.kinds.shared.numbers import nonnegative_fields
 from kubist.kinds.shared.workload import template_labels
-from kubist.meta import objectmeta
-from kubist.meta.fields import duplicate, invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import duplicate, invalid, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Status
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import zoneinfo
 from dataclasses import dataclass, field
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import durations
-from kubist.meta.integers import parse_int64
+from kubist.model.meta import durations
+from kubist.model.meta.integers import parse_int64
 
 
 class ScheduleError(ValueError):

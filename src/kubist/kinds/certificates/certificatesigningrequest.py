@@ -8,8 +8,8 @@ from typing import ClassVar
 from kubist.kinds.certificates import pem
 from kubist.kinds.certificates.signers import validate_signer_name
 from kubist.kinds.shared.repeats import repeats
-from kubist.meta import fields, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy, Update, keep
 

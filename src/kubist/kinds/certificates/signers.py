@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import fields, names
-from kubist.meta.fields import FieldError
+from kubist.model.meta import fields, names
+from kubist.model.meta.fields import FieldError
 
 
 def validate_signer_name(name: str, path: str) -> list[FieldError]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.pod_binding import bind
-from kubist.meta.object import Object
-from kubist.meta.status import bad_request
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request
 from kubist.resources.strategy import Create, Strategy
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Strategy
 
 if TYPE_CHECKING:

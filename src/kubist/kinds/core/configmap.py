@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import forbidden, invalid, too_long
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden, invalid, too_long
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.ip import ip_warnings, validate_endpoint_ip, validate_ip
 from kubist.kinds.shared.ports import validate_port, validate_protocol
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

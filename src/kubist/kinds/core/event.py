@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.meta import names
-from kubist.meta.fields import invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy, text_at
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from kubist.kinds.shared.resourcenames import (
     validate_container_resource_name,
     validate_resource_name,
 )
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, invalid, required
-from kubist.meta.object import Object
-from kubist.meta.quantity import MAX_MILLI, Quantity, parse_quantity
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import duplicate, forbidden, invalid, required
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import MAX_MILLI, Quantity, parse_quantity
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid
-from kubist.meta.object import Object
-from kubist.meta.objectmeta import NAMESPACE_FINALIZER
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid
+from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:

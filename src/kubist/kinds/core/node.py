@@ -14,12 +14,12 @@ from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.resourcenames import validate_quantity
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required
-from kubist.meta.labels import validate_label_name
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required
+from kubist.model.meta.labels import validate_label_name
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import is_global_unicast, parse_ip
-from kubist.meta.status import bad_request, not_found, plain_error, unavailable
+from kubist.model.meta.status import bad_request, not_found, plain_error, unavailable
 from kubist.resources.strategy import Connect
 
 if TYPE_CHECKING:

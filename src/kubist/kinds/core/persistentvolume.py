@@ -14,12 +14,12 @@ from kubist.kinds.core.podspec.volumeclaims import VOLUME_MODES, validate_access
 from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.kinds.shared.update import immutable
-from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.schema.internals import difference, internal_form
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.schema.internals import difference, internal_form
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

@@ -10,8 +10,8 @@ from kubist.kinds.core.podspec.paths import no_backsteps
 from kubist.kinds.core.podspec.volumesources import IQN_PREFIXES
 from kubist.kinds.core.podspec.volumesources import SOURCES as POD_SOURCES
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, required
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, required
 
 Source = dict[str, Any]
 Errors = list[FieldError]

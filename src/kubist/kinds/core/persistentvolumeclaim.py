@@ -15,13 +15,13 @@ from kubist.kinds.core.podspec.volumeclaims import (
 )
 from kubist.kinds.shared.resourcenames import is_native, validate_quantity
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.schema.internals import difference
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

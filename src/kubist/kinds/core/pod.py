@@ -21,8 +21,8 @@ from kubist.kinds.core.podspec.qos import qos_class
 from kubist.kinds.core.podspec.resources import default_pod_resources, round_up_to_milli
 from kubist.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.kinds.shared.podconditions import set_pod_condition
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:

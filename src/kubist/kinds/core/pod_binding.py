@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.shared.podconditions import set_pod_condition
-from kubist.meta.fields import FieldError, not_supported, required, summary
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.model.meta.fields import FieldError, not_supported, required, summary
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
 from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:

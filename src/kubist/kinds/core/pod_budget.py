@@ -5,11 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from kubist.meta.conditions import find, set_condition
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, forbidden, too_many_requests
-from kubist.patch import apply as ssa
-from kubist.schema.catalog import schema_for
+from kubist.model.meta.conditions import find, set_condition
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, forbidden, too_many_requests
+from kubist.model.patch import apply as ssa
+from kubist.model.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

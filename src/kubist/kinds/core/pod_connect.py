@@ -10,13 +10,13 @@ from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.service_proxy import split_name
 from kubist.kinds.shared.ip import parse_ip
-from kubist.meta.fields import forbidden, invalid
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request, internal_error, not_found, plain_error
-from kubist.meta.status import forbidden as forbidden_status
-from kubist.meta.status import invalid as invalid_status
-from kubist.meta.times import parse_time
+from kubist.model.meta.fields import forbidden, invalid
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request, internal_error, not_found, plain_error
+from kubist.model.meta.status import forbidden as forbidden_status
+from kubist.model.meta.status import invalid as invalid_status
+from kubist.model.meta.times import parse_time
 from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect, Errors
 

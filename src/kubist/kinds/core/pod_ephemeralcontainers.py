@@ -11,11 +11,11 @@ from kubist.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.shared.update import keep_metadata
-from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import difference
 from kubist.resources.strategy import Errors, Update, keep
-from kubist.schema.internals import difference
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

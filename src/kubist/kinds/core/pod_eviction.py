@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.pod_budget import still_processed, take_disruption
 from kubist.kinds.shared.podconditions import is_ready, set_pod_condition
-from kubist.meta.fields import invalid, not_supported
-from kubist.meta.labels import selector_matches
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
-from kubist.meta.status import invalid as invalid_status
+from kubist.model.meta.fields import invalid, not_supported
+from kubist.model.meta.labels import selector_matches
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.model.meta.status import invalid as invalid_status
 from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from kubist.kinds.core.podspec.qos import qos_class
 from kubist.kinds.core.podspec.resources import same
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.shared.update import keep_metadata
-from kubist.meta import objectmeta
-from kubist.meta.fields import FieldError, forbidden, invalid
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import FieldError, forbidden, invalid
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Update, keep
 
 if TYPE_CHECKING:

@@ -14,9 +14,17 @@ from kubist.kinds.core.podspec.restarts import may_restart_all, should_restart
 from kubist.kinds.core.podspec.security import validate_id
 from kubist.kinds.shared.ip import ip_warnings, is_dual_stack, parse_ip, validate_ip
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required, too_long
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import (
+    duplicate,
+    forbidden,
+    internal,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Update, keep
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.resources import same
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.core.podspec.security import is_privileged
-from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden, invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden, invalid, required
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import difference
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import difference
 
 _MAX_INT32 = (1 << 31) - 1
 _UPDATABLE = ",".join(

@@ -10,9 +10,9 @@ from kubist.kinds.core.podspec.options import Options, current_options
 from kubist.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import forbidden
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 

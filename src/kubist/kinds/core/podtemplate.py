@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.podspec import default_pod_template, drop_disabled_template_fields
 from kubist.kinds.shared.workload import Workload, validate_template
-from kubist.meta import objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 if TYPE_CHECKING:

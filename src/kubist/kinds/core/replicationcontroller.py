@@ -15,10 +15,10 @@ from kubist.kinds.shared.workload import (
     template_labels,
     validate_template,
 )
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, required
-from kubist.meta.labels import selector_matches
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.labels import selector_matches
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Update
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from kubist.kinds.shared.resourcenames import (
     validate_quantity,
     validate_quota_resource_name,
 )
-from kubist.meta import objectmeta
-from kubist.meta.fields import FieldError, fitting, invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import FieldError, fitting, invalid, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:

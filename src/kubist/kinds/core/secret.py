@@ -14,9 +14,9 @@ from kubist.base.jsontext.json import json_type
 from kubist.base.jsontext.syntax import complaint
 from kubist.kinds.core.configmap import SIZE_LIMIT, decoded_size, validate_immutable
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, required, too_long
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required, too_long
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from kubist.kinds.core import service_addresses, service_families, service_ports
 from kubist.kinds.core.service_families import externally_accessible, is_headless, needs_health_check
 from kubist.kinds.core.service_proxy import ServiceProxy
 from kubist.kinds.shared.ip import cidr_warnings, ip_warnings
-from kubist.meta import names, objectmeta
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, invalid
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, invalid
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.service_families import family_of, unchanged_prefer_dual_stack
 from kubist.kinds.shared.ip import Address, Network, parse_cidr, parse_ip
-from kubist.meta import fields
-from kubist.meta.status import APIError, internal_error, invalid
+from kubist.model.meta import fields
+from kubist.model.meta.status import APIError, internal_error, invalid
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.meta.object import Object
+    from kubist.model.meta.object import Object
     from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context, Objects
 

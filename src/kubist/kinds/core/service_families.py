@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubist.kinds.shared.ip import is_dual_stack, is_ipv6, validate_ip
-from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required
+from kubist.model.meta.fields import FieldError, duplicate, invalid, not_supported, required
 
 Spec = dict[str, Any]
 Errors = list[FieldError]

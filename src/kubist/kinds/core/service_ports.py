@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.core.service_families import needs_health_check
-from kubist.meta import fields
-from kubist.meta.status import APIError, internal_error, invalid, plain_error
+from kubist.model.meta import fields
+from kubist.model.meta.status import APIError, internal_error, invalid, plain_error
 
 if TYPE_CHECKING:
     from kubist.config import Config
-    from kubist.meta.object import Object
+    from kubist.model.meta.object import Object
     from kubist.resources.allocations import Allocations
     from kubist.resources.context import Context, Objects
 

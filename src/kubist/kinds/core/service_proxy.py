@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta.object import Object
-from kubist.meta.status import bad_request, not_found, unavailable
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request, not_found, unavailable
 from kubist.resources.kubelet import is_simulated
 from kubist.resources.strategy import Connect
 

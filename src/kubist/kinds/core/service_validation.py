@@ -12,10 +12,10 @@ from kubist.kinds.core.service_families import (
 )
 from kubist.kinds.shared.ip import parse_ip, validate_cidr, validate_endpoint_ip, validate_ip
 from kubist.kinds.shared.ports import validate_port, validate_port_or_name, validate_protocol
-from kubist.meta import names
-from kubist.meta.fields import duplicate, forbidden, invalid, not_supported, required
-from kubist.meta.labels import validate_labels
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import duplicate, forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import validate_labels
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"

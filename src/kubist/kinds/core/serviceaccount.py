@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.core.serviceaccount_token import ServiceAccountToken
-from kubist.meta import objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.base import clock
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta import fields
-from kubist.meta.names import path_segment
-from kubist.meta.object import Object
-from kubist.meta.status import bad_request, conflict, internal_error, invalid, not_found
-from kubist.meta.times import format_time
+from kubist.model.meta import fields
+from kubist.model.meta.names import path_segment
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request, conflict, internal_error, invalid, not_found
+from kubist.model.meta.times import format_time
 from kubist.resources.strategy import Create
 
 if TYPE_CHECKING:

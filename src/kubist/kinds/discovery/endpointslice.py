@@ -14,11 +14,11 @@ from kubist.kinds.shared.ip import (
 )
 from kubist.kinds.shared.ports import PROTOCOLS
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, invalid, not_supported, required, too_many
-from kubist.meta.generation import raise_generation
-from kubist.meta.labels import validate_labels
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import duplicate, invalid, not_supported, required, too_many
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.labels import validate_labels
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.kinds.core.event import EventStrategy, validate_event
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

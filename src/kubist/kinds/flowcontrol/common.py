@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.kinds.shared.update import keep_metadata
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy, Update, keep
 

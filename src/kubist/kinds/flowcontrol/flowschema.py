@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from kubist import bootstrap
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import internal_form
 
 _DISTINGUISHERS = ("ByNamespace", "ByUser")
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")

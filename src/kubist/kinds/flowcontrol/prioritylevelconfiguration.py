@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from kubist import bootstrap
 from kubist.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
-from kubist.meta import fields, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
-from kubist.schema.internals import internal_form
 
 _ROUND_TRIP = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
 _MAX_QUEUES = 10_000_000

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.shared.ip import ip_warnings, parse_ip, validate_ip
 from kubist.kinds.shared.ports import validate_port, validate_port_or_name
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, not_supported, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
 
 if TYPE_CHECKING:

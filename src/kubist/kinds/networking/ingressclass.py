@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.networking.ingress import validate_reference
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported, required, too_long
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required, too_long
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

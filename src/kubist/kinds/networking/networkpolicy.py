@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.kinds.shared.ports import validate_port, validate_port_or_name
-from kubist.meta import objectmeta
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.shared.ip import parse_cidr, validate_canonical_cidr
 from kubist.kinds.shared.update import keep_metadata
-from kubist.meta import objectmeta
-from kubist.meta.fields import invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
 
 if TYPE_CHECKING:

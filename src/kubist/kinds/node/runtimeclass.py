@@ -10,12 +10,12 @@ from kubist.kinds.core.podspec.resources import NO_CLAIMS, validate_requirements
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.update import immutable
-from kubist.meta import names, objectmeta
-from kubist.meta.fields import duplicate, invalid, required
-from kubist.meta.labels import validate_labels
-from kubist.meta.object import Object
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import duplicate, invalid, required
+from kubist.model.meta.labels import validate_labels
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Errors, Strategy
-from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

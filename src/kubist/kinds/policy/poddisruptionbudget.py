@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kubist.kinds.shared.intstr import validate_at_most_100_percent, validate_int_or_percent
 from kubist.kinds.shared.numbers import nonnegative_fields
-from kubist.meta.conditions import validate_conditions
-from kubist.meta.fields import invalid, not_supported
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import validate_conditions
+from kubist.model.meta.fields import invalid, not_supported
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.resources.context import Context

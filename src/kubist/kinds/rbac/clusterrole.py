@@ -4,9 +4,9 @@ roles."""
 from __future__ import annotations
 
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
-from kubist.meta import fields, objectmeta
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kubist.filters import escalation
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
-from kubist.schema.internals import internal_form
 
 GROUP = "rbac.authorization.k8s.io"
 

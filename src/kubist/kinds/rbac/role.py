@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.kinds.rbac.common import RoleStrategy, validate_rules
-from kubist.meta import objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

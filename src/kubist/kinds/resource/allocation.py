@@ -16,9 +16,9 @@ from kubist.kinds.resource.common import (
 from kubist.kinds.shared.ip import validate_interface_address
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import fields, names
-from kubist.meta.conditions import validate_conditions
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.conditions import validate_conditions
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

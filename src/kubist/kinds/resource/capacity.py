@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.kinds.resource.common import each
-from kubist.meta import fields
-from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import Quantity, parse_quantity
 from kubist.resources.strategy import Errors
 
 _MAX_VALUES = 10

@@ -11,8 +11,8 @@ from kubist.kinds.resource.common import (
     validate_toleration,
 )
 from kubist.kinds.resource.expressions import validate_selector
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors
 

@@ -10,9 +10,9 @@ import orjson
 
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import fields, names
-from kubist.meta.labels import validate_label_name
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names
+from kubist.model.meta.labels import validate_label_name
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.kinds.resource.common import each, validate_configuration
 from kubist.kinds.resource.expressions import validate_selector
 from kubist.kinds.shared.resourcenames import is_extended
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

@@ -14,8 +14,8 @@ from kubist.kinds.resource.common import (
     validate_subdomain,
     validate_taint,
 )
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 _MAX_KEY = 63 + 1 + 32

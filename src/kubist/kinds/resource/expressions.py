@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from kubist import cel
-from kubist.cel import BOOL, DYN, STRING, map_of, object_type
-from kubist.cel.types import QUANTITY
-from kubist.meta import fields
-from kubist.meta.object import Object
+from kubist.model import cel
+from kubist.model.cel import BOOL, DYN, STRING, map_of, object_type
+from kubist.model.cel.types import QUANTITY
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 _MAX_LENGTH = 10 * 1024

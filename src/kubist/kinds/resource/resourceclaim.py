@@ -14,8 +14,8 @@ from kubist.kinds.resource.claims import (
     validate_claim,
 )
 from kubist.kinds.shared.update import immutable, keep_metadata
-from kubist.meta import objectmeta, status
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.object import Object
 from kubist.resources.allocations import Allocations
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy, Update, keep

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.kinds.resource.claims import default_claim, validate_admin_request, validate_claim
 from kubist.kinds.shared.template import validate_template_metadata
 from kubist.kinds.shared.update import immutable
-from kubist.meta import objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

@@ -15,9 +15,9 @@ from kubist.kinds.resource.devices import (
 )
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import fields, objectmeta, times
-from kubist.meta.generation import raise_generation
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta, times
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.kinds.shared.update import immutable
-from kubist.meta import objectmeta, status
-from kubist.meta.fields import forbidden, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.fields import forbidden, not_supported, required
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from kubist.kinds.shared.numbers import nonnegative
-from kubist.meta import names
-from kubist.meta.fields import FieldError, invalid
-from kubist.meta.integers import parse_int64
-from kubist.meta.numerals import decimal
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, invalid
+from kubist.model.meta.integers import parse_int64
+from kubist.model.meta.numerals import decimal
 
 IntOrString = int | str
 

@@ -12,8 +12,8 @@ from collections.abc import Container
 
 from kubist.base.caching import bounded_cache
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta.fields import FieldError, invalid
-from kubist.meta.numerals import decimal
+from kubist.model.meta.fields import FieldError, invalid
+from kubist.model.meta.numerals import decimal
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubist.meta.fields import FieldError, invalid
+from kubist.model.meta.fields import FieldError, invalid
 
 
 def nonnegative(value: int | None, path: str) -> list[FieldError]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 
 
 def set_pod_condition(status: Object, condition: Object, now: str) -> None:

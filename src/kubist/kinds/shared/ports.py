@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta import names
-from kubist.meta.fields import FieldError, invalid, not_supported, required
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, invalid, not_supported, required
 
 Errors = list[FieldError]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.base.caching import bounded_cache
-from kubist.meta import names
-from kubist.meta.fields import FieldError, invalid
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, invalid
+from kubist.model.meta.quantity import parse_quantity
 
 Errors = list[FieldError]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta import objectmeta
-from kubist.meta.fields import FieldError, forbidden
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import FieldError, forbidden
 
 _NOT_SETTABLE = (
     "name",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.meta.fields import FieldError, invalid
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, invalid
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 from kubist.resources.strategy import keep
-from kubist.schema.internals import internal_form
 
 STATUS_METADATA = (
     "metadata.annotations",

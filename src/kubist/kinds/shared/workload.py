@@ -10,8 +10,8 @@ from kubist.kinds.core.podspec import (
     template_warnings,
     validate_pod_template,
 )
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors, Strategy, at, keep
 
 if TYPE_CHECKING:

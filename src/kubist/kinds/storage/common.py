@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta import fields, names
-from kubist.meta.fields import FieldError
+from kubist.model.meta import fields, names
+from kubist.model.meta.fields import FieldError
 
 MAX_PARAMETERS = 512
 MAX_PARAMETERS_SIZE = 256 * 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubist.kinds.shared.update import immutable
-from kubist.meta import fields, objectmeta
-from kubist.meta.generation import raise_generation
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.generation import raise_generation
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

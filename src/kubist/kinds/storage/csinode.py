@@ -7,8 +7,8 @@ from collections import defaultdict
 from kubist.kinds.shared.repeats import repeats
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

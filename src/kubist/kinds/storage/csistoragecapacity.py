@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from kubist.kinds.shared.nodelabels import selector_warnings
 from kubist.kinds.shared.update import immutable
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

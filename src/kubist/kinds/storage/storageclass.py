@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.update import immutable
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
-from kubist.meta import fields, objectmeta
-from kubist.meta.labels import validate_label_name
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.labels import validate_label_name
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

@@ -9,8 +9,8 @@ from kubist.kinds.core.podspec.defaults import default_volume
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.update import immutable, keep_metadata
 from kubist.kinds.storage.common import text_size, validate_driver_name
-from kubist.meta import fields, names, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy, Update, keep
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.kinds.storage.common import validate_parameters, validate_provisioner
-from kubist.meta import fields, objectmeta
-from kubist.meta.object import Object
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.object import Object
 from kubist.resources.context import Context
 from kubist.resources.strategy import Errors, Strategy
 

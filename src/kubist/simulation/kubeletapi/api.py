@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kubist.base.http.conversation import Conversation
 from kubist.base.http.messages import Answer
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.request import query_values
 from kubist.resources.context import Context

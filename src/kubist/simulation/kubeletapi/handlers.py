@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, parse_label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, parse_label_selector
 from kubist.simulation.shell.container import Io
 
 Result = TypeVar("Result")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kubist.base.http.messages import Answer, Request, Response, Stream, StreamWriter
 from kubist.base.offload import away
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request
-from kubist.meta.times import format_time, parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request
+from kubist.model.meta.times import format_time, parse_time
 from kubist.request import truthy
 from kubist.simulation.kubeletapi.containers import is_running, status_of
 from kubist.simulation.kubeletapi.podwatch import PodWatch

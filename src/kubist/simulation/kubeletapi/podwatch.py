@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectstore.registry import Registry
 from kubist.storage.cache import Change
 

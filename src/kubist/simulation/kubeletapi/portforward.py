@@ -10,7 +10,7 @@ from kubist.base import eager_task
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.request import query_values
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.kubeletapi.remotecommand import (

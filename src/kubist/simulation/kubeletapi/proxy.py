@@ -7,8 +7,8 @@ from kubist.base.http.answers import pieces, read_head
 from kubist.base.http.client import explain
 from kubist.base.http.messages import Headers, Request, Response
 from kubist.base.http.pool import LIMIT, Where, begin
-from kubist.meta.object import Object
-from kubist.meta.status import bad_request, unavailable
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request, unavailable
 from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, target_of
 
 _OWN = frozenset(

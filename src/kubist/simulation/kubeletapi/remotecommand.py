@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.meta.object import Object
-from kubist.meta.status import APIError, bad_request, internal_error
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request, internal_error
 from kubist.request import truthy
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.shell.container import Io

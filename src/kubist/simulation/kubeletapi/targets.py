@@ -6,7 +6,7 @@ import ipaddress
 from typing import NamedTuple
 
 from kubist.base.http.messages import Request
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.kubeletapi.containers import shown
 
 ANNOTATION = "kubist.io/port-forward"

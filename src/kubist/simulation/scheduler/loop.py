@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kubist.control.loop import Loop, entry_of
 from kubist.control.queue import Queue
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.simulation.actors import SCHEDULER
 from kubist.simulation.scheduler import writes

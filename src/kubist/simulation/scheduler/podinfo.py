@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kubist.admission.amounts import pod_requests
 from kubist.control.nodeaffinity import NodeRule, named_nodes, preferred_rules, required_rule
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
 from kubist.simulation.scheduler.terms import Term, affinity_term, spread_term
 
 Key = tuple[str, str]

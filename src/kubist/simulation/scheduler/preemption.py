@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, label_selector
-from kubist.meta.times import parse_time
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, label_selector
+from kubist.model.meta.times import parse_time
 from kubist.simulation.scheduler.cycle import Cycle, Rejected
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.refusal import Refusal, summary

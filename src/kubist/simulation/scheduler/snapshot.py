@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
 from kubist.simulation.scheduler.podinfo import Key, PodInfo, Port
 from kubist.simulation.scheduler.terms import Term
 

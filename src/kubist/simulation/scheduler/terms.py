@@ -7,8 +7,8 @@ from collections.abc import Callable
 import orjson
 
 from kubist.base.caching import bounded_cache
-from kubist.meta.object import Object
-from kubist.meta.selectors import LabelSelector, Requirement, label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import LabelSelector, Requirement, label_selector
 
 TEXT_LENGTH, KEY_LENGTH = 1024, 2048
 """Maximum length of the text of a term, and of the text together with a namespace, that is kept in caches."""

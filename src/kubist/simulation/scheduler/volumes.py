@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.control.nodeaffinity import selector_rule
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
-from kubist.meta.selectors import label_selector
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.selectors import label_selector
 from kubist.objectclient import ObjectClient
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.refusal import Refusal

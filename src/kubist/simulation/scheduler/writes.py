@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
-from kubist.meta.conditions import find
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import Edit, ObjectClient
 from kubist.simulation.scheduler.podinfo import PodInfo
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.shell.budget import EXEC, Budget
 from kubist.simulation.shell.errors import Endless, Failure, Late, Unsupported
 from kubist.simulation.shell.filestore import UNKNOWN, File, Files

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.shell.budget import EXEC
 
 ENVIRONMENT_LIMIT = 2 * 1024 * 1024

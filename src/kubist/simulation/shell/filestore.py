@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.shell.errors import NoSpace
 
 CONTAINER_LIMIT = 16 * 1024 * 1024

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from kubist.control.events import EventRecorder
 from kubist.filters.usernames import account_groups, split_username
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.resources.context import User
 from kubist.resources.resource import Resource

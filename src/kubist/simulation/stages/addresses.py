@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.objectclient import ObjectClient
 from kubist.simulation.stages.limits import StageError
 

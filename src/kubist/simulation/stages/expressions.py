@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-from kubist import cel
 from kubist.base.offload import SLICE, stay
-from kubist.cel.errors import CostExceeded, EvaluationError
-from kubist.cel.kubernetes import quantity
-from kubist.cel.types import DOUBLE, QUANTITY, TIMESTAMP
-from kubist.cel.values import Duration, Timestamp, parse_timestamp
-from kubist.meta import durations
-from kubist.meta.object import Object
+from kubist.model import cel
+from kubist.model.cel.errors import CostExceeded, EvaluationError
+from kubist.model.cel.kubernetes import quantity
+from kubist.model.cel.types import DOUBLE, QUANTITY, TIMESTAMP
+from kubist.model.cel.values import Duration, Timestamp, parse_timestamp
+from kubist.model.meta import durations
+from kubist.model.meta.object import Object
 from kubist.simulation.stages.jq import Query
 from kubist.simulation.stages.limits import StageError, check_source, shortened
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.stages.expressions import Subject
 from kubist.simulation.stages.limits import StageError
 from kubist.simulation.stages.stage import Stage

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from kubist.config import KUBERNETES_VERSION
 from kubist.control import staged
 from kubist.control.loop import Loop
-from kubist.meta.object import Object
-from kubist.meta.status import APIError
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
 from kubist.objectclient import ObjectClient
 from kubist.resources.resource import Resource
 from kubist.simulation.actors import STAGES

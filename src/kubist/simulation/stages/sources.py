@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
+from kubist.model.codec import yaml
 from kubist.simulation.stages.limits import StageError
 from kubist.simulation.stages.stage import KIND, Stage
 from kubist.simulation.stages.watcher import API_VERSION

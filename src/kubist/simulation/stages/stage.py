@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.simulation.stages.expressions import Condition, Requirement, Source, Subject
 from kubist.simulation.stages.fields import Fields
 from kubist.simulation.stages.limits import StageError

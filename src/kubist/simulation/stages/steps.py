@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.codec import yaml
-from kubist.meta.object import Object
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
 from kubist.simulation.stages.fields import Fields
 from kubist.simulation.stages.gotemplate import Template
 from kubist.simulation.stages.gotemplate.environment import Environment

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kubist.meta import fields
-from kubist.meta.fields import FieldError
+from kubist.model.meta import fields
+from kubist.model.meta.fields import FieldError
 from kubist.storage.encryption.ciphers import AesCbc, AesGcm, Identity, Secretbox
 from kubist.storage.encryption.transformer import Choice, Transformer
 

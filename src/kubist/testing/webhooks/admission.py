@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.webhooks import json_patch, rules
 from kubist.testing.webhooks.arguments import Function
 from kubist.testing.webhooks.denied import Denied

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.webhooks.denied import Denied
 from kubist.testing.webhooks.hook import Hook
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.webhooks.arguments import Function
 from kubist.testing.webhooks.denied import Denied
 from kubist.testing.webhooks.hook import Hook, checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 REASONS = {
     400: "BadRequest",

@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.webhooks.arguments import Function, arguments_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Request, Response
 from kubist.base.http.server import HttpServer
 from kubist.base.http.tls import HTTP1, server_context
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.testing.webhooks.hook import Hook
 
 BODY_BYTES = 16 << 20

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubist.base.hints import did_you_mean
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resources
 from kubist.testing import references
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubist.base.hints import did_you_mean
-from kubist.meta import status
-from kubist.meta.object import Object
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
 from kubist.resources.resource import Resources
 from kubist.testing.refused import Refused
 from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions, MutatingHook, ValidatingHook

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.spread import validate_label_keys
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, required
-from kubist.meta.labels import validate_label_name, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, required
+from kubist.model.meta.labels import validate_label_name, validate_selector
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

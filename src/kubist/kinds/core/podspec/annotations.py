@@ -9,9 +9,9 @@ import orjson
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import APP_ARMOR_CONTAINER, PROFILES, validate_profile_annotations
 from kubist.kinds.core.podspec.scheduling import validate_tolerations
-from kubist.meta.fields import FieldError, forbidden, invalid
-from kubist.meta.numerals import decimal
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, forbidden, invalid
+from kubist.model.meta.numerals import decimal
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 Annotations = dict[str, str]

@@ -18,8 +18,8 @@ from kubist.kinds.core.podspec.security import validate_security_context
 from kubist.kinds.core.podspec.visit import restarts_always
 from kubist.kinds.core.podspec.volumesources import PULL_POLICIES, validate_pull_policy
 from kubist.kinds.shared.ports import MAX_PORT, PROTOCOLS, validate_port, validate_protocol
-from kubist.meta import names
-from kubist.meta.fields import (
+from kubist.model.meta import names
+from kubist.model.meta.fields import (
     FieldError,
     duplicate,
     forbidden,
@@ -28,7 +28,7 @@ from kubist.meta.fields import (
     not_supported,
     required,
 )
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -11,7 +11,7 @@ from kubist.kinds.core.podspec.images import pull_policy
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.core.podspec.visit import FIELDS
 from kubist.kinds.core.podspec.volumeclaims import default_claim_spec
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _FILE_MODE = 0o644
 _HOUR = 3600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.kinds.core.podspec.visit import FIELDS, containers_of
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from kubist.kinds.shared.ip import validate_ip
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

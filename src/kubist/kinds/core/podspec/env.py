@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.base.caching import skip_validated
 from kubist.kinds.core.podspec import paths
-from kubist.meta import names
-from kubist.meta.fields import FieldError, invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, invalid, not_supported, required
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubist.kinds.core.podspec import paths
-from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.meta.object import Object
+from kubist.model.meta.object import Object
 
 File = tuple[str, str]
 """A path and its source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.meta.fields import FieldError, invalid
+from kubist.model.meta.fields import FieldError, invalid
 
 Errors = list[FieldError]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from kubist.kinds.shared.ports import validate_port_or_name
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

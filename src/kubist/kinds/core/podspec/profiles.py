@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.visit import containers_of, with_paths
-from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_supported, required, too_long
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

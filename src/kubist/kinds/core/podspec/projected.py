@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.kinds.core.podspec import paths
 from kubist.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref, validate_resource_field_ref
 from kubist.kinds.core.podspec.options import Options
-from kubist.meta.fields import FieldError, forbidden, invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, forbidden, invalid, required
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from orjson import dumps, loads
 
 from kubist.base.caching import bounded_cache
-from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import Quantity, parse_quantity
 
 _COMPUTE = ("cpu", "memory")
 

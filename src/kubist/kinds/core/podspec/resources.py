@@ -20,11 +20,11 @@ from kubist.kinds.shared.resourcenames import (
     validate_quantity,
     validate_resource_name,
 )
-from kubist.meta import names
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
-from kubist.meta.quantity import Quantity, parse_quantity
-from kubist.schema.internals import internal_form
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import Quantity, parse_quantity
+from kubist.model.schema.internals import internal_form
 
 Errors = list[FieldError]
 ResourceList = dict[str, str]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_many
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from orjson import dumps
 
 from kubist.base.caching import skip_validated
-from kubist.meta import names
-from kubist.meta.fields import FieldError, duplicate, invalid, not_supported
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, duplicate, invalid, not_supported
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -8,9 +8,9 @@ from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.profiles import validate_app_armor_profile, validate_seccomp_profile
 from kubist.kinds.core.podspec.visit import containers_of
 from kubist.kinds.core.podspec.windows import validate_windows_options
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
-from kubist.schema.internals import internal_form
+from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
 
 Errors = list[FieldError]
 

@@ -43,10 +43,10 @@ from kubist.kinds.core.podspec.windows import (
     validate_linux_pod,
     validate_windows_pod,
 )
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
-from kubist.meta.labels import validate_labels
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_found, not_supported, required
+from kubist.model.meta.labels import validate_labels
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 Rule = Callable[[Object, str, PodContext], Errors]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubist.kinds.core.podspec.options import Options
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubist.meta.labels import validate_label_name, validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import validate_label_name, validate_selector
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

@@ -9,9 +9,9 @@ from kubist.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.kinds.core.podspec.spec import validate_pod_spec
 from kubist.kinds.core.podspec.tolerated import options_for_update
 from kubist.kinds.core.podspec.warnings import pod_spec_warnings
-from kubist.meta import objectmeta
-from kubist.meta.fields import FieldError, forbidden
-from kubist.meta.object import Object
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import FieldError, forbidden
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

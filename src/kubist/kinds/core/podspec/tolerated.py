@@ -6,8 +6,8 @@ from kubist.kinds.core.podspec import paths, resources, security, spread
 from kubist.kinds.core.podspec.annotations import has_invalid_deletion_cost
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import containers_of
-from kubist.meta import labels
-from kubist.meta.object import Object
+from kubist.model.meta import labels
+from kubist.model.meta.object import Object
 
 
 def options_for_update(old: Object, *, is_pod: bool, allow_privileged: bool) -> Options:

@@ -9,10 +9,10 @@ from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.resources import round_up_to_milli
 from kubist.kinds.shared.resourcenames import is_whole, validate_positive_quantity
 from kubist.kinds.shared.template import validate_template_metadata
-from kubist.meta import names
-from kubist.meta.fields import forbidden, invalid, not_supported, required
-from kubist.meta.labels import validate_selector
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.labels import validate_selector
+from kubist.model.meta.object import Object
 from kubist.resources.strategy import Errors
 
 Spec = dict[str, Any]

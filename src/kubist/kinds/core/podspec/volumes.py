@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubist.base.jsontext.quoting import quoted
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.volumesources import SOURCES
-from kubist.meta import names
-from kubist.meta.fields import FieldError, duplicate, forbidden, invalid, required
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, required
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

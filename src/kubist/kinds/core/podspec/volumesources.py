@@ -15,10 +15,10 @@ from kubist.kinds.core.podspec.projected import (
 )
 from kubist.kinds.core.podspec.volumeclaims import validate_claim_template
 from kubist.kinds.storage.common import validate_driver_name
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid, not_supported, required
-from kubist.meta.object import Object
-from kubist.meta.quantity import parse_quantity
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
 
 Errors = list[FieldError]
 Source = Callable[[Object, str, Options], Errors]

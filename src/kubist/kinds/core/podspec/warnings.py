@@ -25,8 +25,8 @@ from kubist.kinds.core.podspec.volumeclaims import claim_spec_warnings
 from kubist.kinds.shared.ip import ip_warnings
 from kubist.kinds.shared.nodelabels import DEPRECATED
 from kubist.kinds.shared.resourcenames import is_whole
-from kubist.meta import names
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
 
 Rule = Callable[[Any, str], Iterable[str]]
 """Rule that yields warnings about the value of a field, at its path."""

@@ -6,9 +6,9 @@ import re
 
 from kubist.kinds.core.podspec.options import Options
 from kubist.kinds.core.podspec.visit import containers_of, with_paths
-from kubist.meta import names
-from kubist.meta.fields import FieldError, forbidden, invalid
-from kubist.meta.object import Object
+from kubist.model.meta import names
+from kubist.model.meta.fields import FieldError, forbidden, invalid
+from kubist.model.meta.object import Object
 
 Errors = list[FieldError]
 

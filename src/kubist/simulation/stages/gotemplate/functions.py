@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.codec import yaml
-from kubist.meta import times
+from kubist.model.codec import yaml
+from kubist.model.meta import times
 from kubist.simulation.stages.gotemplate import printf, sprig, values
 from kubist.simulation.stages.gotemplate.function import ANY, Function
 from kubist.simulation.stages.limits import StageError, check_size

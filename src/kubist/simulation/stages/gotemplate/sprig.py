@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kubist.cel import regex
+from kubist.model.cel import regex
 from kubist.simulation.stages.gotemplate import values
 from kubist.simulation.stages.gotemplate.collections import FUNCTIONS as COLLECTIONS
 from kubist.simulation.stages.gotemplate.function import ANY, Function

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from kubist.base.jsontext.json import MAX_DEPTH as MAX_JSON_DEPTH
-from kubist.cel import regex
-from kubist.meta import times
+from kubist.model.cel import regex
+from kubist.model.meta import times
 from kubist.simulation.stages.jq import filters, generators, values
 from kubist.simulation.stages.jq.values import (
     Failure,
