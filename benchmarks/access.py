@@ -12,12 +12,12 @@ from pathlib import Path
 
 import uvloop
 
-from kubist import request as requests
+from kubist.api import request as requests
+from kubist.api.config import Config
+from kubist.api.filters.tokens import TokenSigner
+from kubist.api.resources.context import Context
 from kubist.base.http import certificates
 from kubist.base.http.messages import Request
-from kubist.config import Config
-from kubist.filters.tokens import TokenSigner
-from kubist.resources.context import Context
 from kubist.server import Server
 
 PATH = "/api/v1/namespaces/default/pods/some-pod"

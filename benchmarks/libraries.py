@@ -21,10 +21,10 @@ from wsproto.connection import Connection
 from wsproto.events import TextMessage
 
 from kubist import Server
+from kubist.api.filters.authentication import TokenError
+from kubist.api.filters.tokens import TokenSigner
 from kubist.base.http import client, websocket
 from kubist.base.http.pool import Pool
-from kubist.filters.authentication import TokenError
-from kubist.filters.tokens import TokenSigner
 
 REPEATS = 7
 

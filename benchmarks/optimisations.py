@@ -49,7 +49,7 @@ class Connection:
 
 def pods() -> list[dict[str, Any]]:
     """Pods as they are validated: decoded, with defaults, tolerations and managed fields."""
-    from kubist.kinds.core.pod import strategy
+    from kubist.api.kinds.core.pod import strategy
     from kubist.model.schema.catalog import schema_for
     from kubist.model.schema.decode import decode
 
@@ -70,7 +70,7 @@ def transport() -> Iterator[Pair]:
     from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
     from hpack.huffman_table import decode_huffman
 
-    from kubist import known_paths
+    from kubist.api import known_paths
     from kubist.base.eager_task import begin
     from kubist.base.http import hpack
     from kubist.base.http.known_heads import KnownHeads
@@ -114,8 +114,8 @@ def transport() -> Iterator[Pair]:
 
 
 def writes() -> Iterator[Pair]:
-    from kubist.kinds.core.pod_validation import validate_new
-    from kubist.kinds.core.podspec.warnings import pod_spec_warnings
+    from kubist.api.kinds.core.pod_validation import validate_new
+    from kubist.api.kinds.core.podspec.warnings import pod_spec_warnings
     from kubist.model.meta import names, objectmeta
     from kubist.model.patch.apply import managers
     from kubist.model.patch.apply.compare import compare

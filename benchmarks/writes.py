@@ -19,8 +19,8 @@ from pathlib import Path
 
 from workloads import JSON, PODS, TOKEN, name, pod
 
+from kubist.api.config import Config
 from kubist.base.http.messages import Application, Request
-from kubist.config import Config
 from kubist.server import Server
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "user-agent": "bench/1.0", "accept": JSON}

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import uvloop
 import yaml
 
+from kubist.api.config import Config
 from kubist.base.http.certificates import new_authority, save
-from kubist.config import Config
 from kubist.model.meta.object import Object
 from kubist.server import Server
 

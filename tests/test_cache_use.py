@@ -13,10 +13,10 @@ SOURCE = Path(kubist.__file__).parent
 
 FIXED = {
     # The keys are names in a catalog that ships with the package; other names raise an error or never get here.
-    "discovery/descriptions.py:_module",
-    "discovery/openapi.py:_built_in_v3",
-    "tables/columns.py:table_of",
-    "resources/routes.py:_served",
+    "api/discovery/descriptions.py:_module",
+    "api/discovery/openapi.py:_built_in_v3",
+    "api/tables/columns.py:table_of",
+    "api/resources/routes.py:_served",
     "model/schema/catalog.py:_scalar",
     "model/schema/catalog.py:by_name",
     # The keys are fields that strategies name.
@@ -26,11 +26,11 @@ FIXED = {
 
 STORED = {
     # The keys are stored objects, so the size of the store bounds them.
-    "objectclient.py:parsed",
+    "api/objectclient.py:parsed",
     "control/garbagecollector.py:_removed",
-    "crd/stored.py:encode",
+    "api/crd/stored.py:encode",
     # Empties one bounded cache together with another.
-    "filters/rbac.py:grants",
+    "api/filters/rbac.py:grants",
     # It removes only the oldest counts, in the order of their use.
     "simulation/scheduler/snapshot.py:census",
 }
@@ -58,39 +58,39 @@ KEPT = {
     # The keys are the two values of whenUnsatisfiable.
     "simulation/scheduler/podinfo.py:constraints",
     # Served resources, kinds and stored objects bound these.
-    "crd/conversion.py:entry",
-    "crd/stored.py:_kind",
-    "filters/rbac.py:_collection",
-    "filters/rbac.py:role",
-    "objectstore/registry.py:collection",
-    "objectstore/registry.py:kind",
+    "api/crd/conversion.py:entry",
+    "api/crd/stored.py:_kind",
+    "api/filters/rbac.py:_collection",
+    "api/filters/rbac.py:role",
+    "api/objectstore/registry.py:collection",
+    "api/objectstore/registry.py:kind",
     "model/patch/apply/typed.py:make",
-    "resources/resource.py:stored",
+    "api/resources/resource.py:stored",
     "storage/cache.py:collection",
     "storage/labelindex.py:find",
-    "tables/table.py:rows_of",
-    "verbs/representations.py:representation",
+    "api/tables/table.py:rows_of",
+    "api/verbs/representations.py:representation",
     # FlowSchemas and priority levels bound these. A change of one empties them.
-    "filters/flowcontrol.py:_count",
+    "api/filters/flowcontrol.py:_count",
     # The keys are media types that the server offers, and names of admission plugins' views.
-    "admission/followed.py:_of",
-    "discovery/aggregated.py:body",
+    "api/admission/followed.py:_of",
+    "api/discovery/aggregated.py:body",
     # The keys are classes of control loops.
-    "objectclient.py:shared",
+    "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.
     "clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.
-    "filters/rbac.py:decide",
+    "api/filters/rbac.py:decide",
     # A bounded cache of the type.
     "model/patch/apply/ownership.py:_as_the_schema_splits",
     # They live as long as one request, connection or build of a label index.
-    "admission/admission_request.py:_view",
-    "filters/audit.py:_sent",
-    "filters/authentication.py:user",
+    "api/admission/admission_request.py:_view",
+    "api/filters/audit.py:_sent",
+    "api/filters/authentication.py:user",
     "base/jsontext/complaints.py:at",
     "storage/labelindex.py:examine",
     # The keys are fixed labels of metrics.
-    "admission/chain.py:_take",
+    "api/admission/chain.py:_take",
     "storage/encryption/tally.py:add",
     # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
     # ones are removed.

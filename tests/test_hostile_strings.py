@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kubist.crd.jsonpath import JsonPath, PathError
-from kubist.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref
+from kubist.api.crd.jsonpath import JsonPath, PathError
+from kubist.api.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref
 from kubist.model.cel import formats
 from kubist.model.cel.escaping import escape
 from kubist.model.codec import negotiate, yaml_emit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubist import known_paths, request
+from kubist.api import known_paths, request
 
 PARTS = st.sampled_from(
     [

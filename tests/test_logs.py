@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kubist import application, logs
+from kubist.api import application, logs
+from kubist.api.resources.context import Context
 from kubist.base.http.messages import Answer
-from kubist.resources.context import Context
 from tests.cli.processes import kubist, running
 from tests.live import TOKEN, Live, Pki, configmap
 from tests.simulation.streams.upgraded import hang_up, open_spdy, open_websocket, path

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist import request
-from kubist.request import RequestInfo
+from kubist.api import request
+from kubist.api.request import RequestInfo
 
 
 def parse(line: str) -> RequestInfo:

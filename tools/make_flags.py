@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubist.api.resources.optional import versions
 from kubist.cli import flags
 from kubist.cli.unsupported import HARMLESS, REJECTED
 from kubist.model import featuregates
-from kubist.resources.optional import versions
 
 TARGET = Path(__file__).parent.parent / "docs" / "flags.md"
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from kubist import request
+from kubist.api import request
+from kubist.api.crd.rules import cost
+from kubist.api.filters import flowcontrol, impersonation
+from kubist.api.kinds.core import configmap
+from kubist.api.objectstore.registry import VALUE_LIMIT
+from kubist.api.verbs import watch
 from kubist.base.http import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
 from kubist.clusters import clusters, fairness
-from kubist.crd.rules import cost
-from kubist.filters import flowcontrol, impersonation
-from kubist.kinds.core import configmap
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
-from kubist.objectstore.registry import VALUE_LIMIT
 from kubist.simulation.shell import filestore
 from kubist.simulation.stages import limits as stages
 from kubist.storage import cache
-from kubist.verbs import watch
 
 HEAD = """\
 # Limits

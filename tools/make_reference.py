@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import kubist
+from kubist.api.config import SERVE_DEFAULTS
 from kubist.cli import flags
-from kubist.config import SERVE_DEFAULTS
 from kubist.testing import Cluster
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -1,4 +1,4 @@
-"""Makes src/kubist/resources/resources.json, the built-in resources in discovery order, from resources.json facts.
+"""Makes src/kubist/api/resources/resources.json, the built-in resources in discovery order, from resources.json facts.
 
 python tools/make_resources.py PATH/TO/facts
 """
@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "src/kubist/resources/resources.json"
+TARGET = Path(__file__).parent.parent / "src/kubist/api/resources/resources.json"
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # Saves start-up time: executables of envtest do without 
 if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
     from kubist import errors
-    from kubist.config import Config
+    from kubist.api.config import Config
     from kubist.inprocess import Server
     from kubist.offline.validation import validate
 
@@ -41,7 +41,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every name for a 
             return Server
         if name == "Config":
             # Saves start-up time: `import kubist` loads no server.
-            from kubist.config import Config
+            from kubist.api.config import Config
 
             return Config
         if name == "errors":

@@ -22,17 +22,17 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
 
 from kubist import server as api_server
+from kubist.api.config import SERVE_DEFAULTS, Config
+from kubist.api.settings import Settings
 from kubist.base import files
 from kubist.base.listening import reachable
 from kubist.base.offload import on_loop
-from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import InvalidSettings, StartError
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import front_proxy
 from kubist.runtime.identity import OWN_FILES, Identity
 from kubist.runtime.run import new_event_loop, start_error
 from kubist.runtime.setting_checks import check_settings
-from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import StoreError

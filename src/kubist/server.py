@@ -11,10 +11,19 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubist import bootstrap
-from kubist.admission.chain import Admission
-from kubist.admission.order import build
-from kubist.application import API
+from kubist.api import bootstrap
+from kubist.api.admission.chain import Admission
+from kubist.api.admission.order import build
+from kubist.api.application import API
+from kubist.api.config import Config
+from kubist.api.crd.controller import CRDController
+from kubist.api.discovery.health import Health
+from kubist.api.discovery.paths import Paths
+from kubist.api.filters.browsers import with_browser_headers, without_compression
+from kubist.api.filters.from_config import authentication, authorization, openid, token_signer
+from kubist.api.objectstore.registry import Registry
+from kubist.api.resources.resource import Resources
+from kubist.api.resources.runtimeconfig import served_resources
 from kubist.base import eager_task, files
 from kubist.base.clock import CURRENT, SYSTEM, Clock
 from kubist.base.extras import missing_dependency
@@ -23,21 +32,12 @@ from kubist.base.http.messages import Application
 from kubist.base.http.pool import Pool
 from kubist.base.http.server import HttpServer
 from kubist.base.listening import bound
-from kubist.config import Config
 from kubist.control.allocations import repair_allocations
 from kubist.control.authenticationtrust import keep_trust
 from kubist.control.flowschemas import keep_dangling_conditions
 from kubist.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
-from kubist.crd.controller import CRDController
-from kubist.discovery.health import Health
-from kubist.discovery.paths import Paths
 from kubist.errors import InvalidSettings
-from kubist.filters.browsers import with_browser_headers, without_compression
-from kubist.filters.from_config import authentication, authorization, openid, token_signer
 from kubist.model import featuregates
-from kubist.objectstore.registry import Registry
-from kubist.resources.resource import Resources
-from kubist.resources.runtimeconfig import served_resources
 from kubist.serving_tls import serving_context
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError

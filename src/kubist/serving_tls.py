@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubist.api.config import Config
 from kubist.base.http.ciphers import minimum_version, openssl_ciphers
 from kubist.base.http.tls import HTTP1, HTTP2, server_context
-from kubist.config import Config
 from kubist.errors import CertificateError
 
 if TYPE_CHECKING:

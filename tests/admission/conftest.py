@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.api.config import Config
 from kubist.base.http.certificates import new_authority, save
 from kubist.base.http.messages import Request, Response
-from kubist.config import Config
 from kubist.model.meta.object import Object
 from kubist.server import Server
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.admission.order import enabled
-from kubist.config import Config
+from kubist.api.admission.order import enabled
+from kubist.api.config import Config
 from kubist.model.meta.object import Object
 
 from .conftest import Client

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.admission.tolerations import merge
+from kubist.api.admission.tolerations import merge
 
 Toleration = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kubist.api.webhooks.client import resolve
 from kubist.base.http.certificates import load_authority, save
-from kubist.webhooks.client import resolve
 from tests.aggregation.backends import (
     APISERVICES,
     GROUP,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kubist.aggregation.identity import identity_headers
-from kubist.resources.context import User
+from kubist.api.aggregation.identity import identity_headers
+from kubist.api.resources.context import User
 from kubist.server import Server
 from tests.aggregation.backends import PATH, Backend, condition, register, service
 from tests.live import TOKEN, Client, Live, Pki

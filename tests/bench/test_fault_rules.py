@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist import request as requests
+from kubist.api import request as requests
 from kubist.bench.fault_matching import ResourcePattern
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster

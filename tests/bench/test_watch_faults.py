@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from kubist.api.verbs import watch as watch_verb
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from kubist.verbs import watch as watch_verb
 from tests.bench.fault_clients import (
     MAPS,
     ask,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kubist import bootstrap
-from kubist.bootstrap.objects import advertise_address
-from kubist.config import Config
+from kubist.api import bootstrap
+from kubist.api.bootstrap.objects import advertise_address
+from kubist.api.config import Config
+from kubist.api.objectstore.registry import Registry
+from kubist.api.resources.resource import Resources, builtin
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.strict import decode_value
-from kubist.objectstore.registry import Registry
-from kubist.resources.resource import Resources, builtin
 from kubist.storage.memory import MemoryStore
 
 CONFIG = Config(service_cluster_ip_range="10.0.0.0/16", advertise_address="192.0.2.7", secure_port=6443)

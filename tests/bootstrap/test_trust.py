@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubist import bootstrap
+from kubist.api import bootstrap
+from kubist.api.bootstrap.trust import TRUST, Trust
+from kubist.api.config import Config
 from kubist.base.http.certificates import new_authority
-from kubist.bootstrap.trust import TRUST, Trust
-from kubist.config import Config
 from tests.filters.certs import authority
 
 HEADERS: dict[str, Any] = {

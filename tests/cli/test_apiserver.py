@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from kubist.api.config import KUBERNETES_VERSION, Config
 from kubist.cli import flags
-from kubist.config import KUBERNETES_VERSION, Config
 from tests.cli.processes import Running, check_one_line_error, kubist, running
 from tests.live import TOKENS
 from tests.storage.etcd_server import EtcdServer

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kubist.admission import order
+from kubist.api.admission import order
+from kubist.api.config import Config
+from kubist.api.filters.authentication import certificate_user
+from kubist.api.filters.clientca import Verified
+from kubist.api.resources.context import User
 from kubist.cli import flags, serve
-from kubist.config import Config
-from kubist.filters.authentication import certificate_user
-from kubist.filters.clientca import Verified
 from kubist.model import featuregates
-from kubist.resources.context import User
 from kubist.server import Server
 from tests.cli.processes import kubist, running
 from tests.filters.askers import Person, grant, user

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kubist.api.config import Config
 from kubist.base import files
 from kubist.clusters import credentials
-from kubist.config import Config
 from kubist.inprocess import Server
 from kubist.runtime import pki
 from kubist.storage.sqlite_file import DatabaseFile

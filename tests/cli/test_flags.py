@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import kubist as package
+from kubist.api.config import Config
 from kubist.cli import flags, serve
 from kubist.cli.unsupported import HARMLESS, REJECTED
-from kubist.config import Config
 from tests.cli.processes import check_one_line_error
 
 ALL = flags.of_kube_apiserver()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubist.config import Config
+from kubist.api.config import Config
 from kubist.model.meta.object import Object
 from kubist.runtime import kubeconfig, pki
 from tests.cli.backups import one_line

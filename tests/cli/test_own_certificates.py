@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from kubist.api.config import Config
 from kubist.base.http.certificates import load_authority, new_authority, save
-from kubist.config import Config
 from kubist.errors import CertificateError
 from kubist.runtime import pki
 from tests.cli.processes import running

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubist.application import API
+from kubist.api.application import API
 from tests import programs
 from tests.live import Live
 

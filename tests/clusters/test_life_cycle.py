@@ -13,12 +13,12 @@ from typing import cast
 
 import pytest
 
-from kubist import logs
+from kubist.api import logs
+from kubist.api.settings import Settings
 from kubist.clusters.hosting import Hosting
 from kubist.clusters.spec import Spec
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.settings import Settings
 from kubist.testing import Cluster
 from kubist.testing.clusters import PATH
 from kubist.testing.refused import Refused

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from kubist.api.config import Config
 from kubist.clusters import template
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import ALL_LOOPS
 from kubist.clusters.template import Templates
-from kubist.config import Config
 
 
 @pytest.mark.parametrize("phase", ["start_behind", "_settled", "stop"])

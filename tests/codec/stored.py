@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import orjson
 
+from kubist.api.resources.resource import Resource, builtin
 from kubist.model.meta.object import Object
-from kubist.resources.resource import Resource, builtin
 from kubist.storage.cache import Entry, StoredKind
 
 

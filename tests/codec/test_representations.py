@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from kubist.api.representation.budget import Kept
+from kubist.api.verbs.representations import representation
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.verbs.representations import representation
 from tests.codec.stored import config_map, entry, resource
 
 META = {"resourceVersion": "9", "continue": "abc"}

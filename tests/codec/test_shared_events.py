@@ -10,9 +10,9 @@ import pytest
 
 from kubist.api.representation import budget as representation_budget
 from kubist.api.representation.budget import Kept
+from kubist.api.verbs.representations import representation
 from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.storage.cache import Change
-from kubist.verbs.representations import representation
 
 from .stored import config_map, resource
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 if TYPE_CHECKING:
-    from kubist.config import Config
+    from kubist.api.config import Config
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -50,7 +50,7 @@ def area_of(scenario: str) -> str:
 @contextlib.contextmanager
 def server(workers: int = 1) -> Iterator[str]:
     """A server as the reference was started; its URL."""
-    from kubist.config import Config
+    from kubist.api.config import Config
 
     with tempfile.TemporaryDirectory() as where:
         directory = Path(where)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kubist.api.bootstrap.trust import TRUST
 from kubist.base.http.certificates import new_authority
-from kubist.bootstrap.trust import TRUST
 from kubist.control import authenticationtrust
 from tests.live import Live, Pki
 from tests.waiting import wait_for

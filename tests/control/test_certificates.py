@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
+from kubist.api.filters.clientca import UID
 from kubist.base.http import openssl
 from kubist.base.http.certificates import new_authority
 from kubist.control.signing import SIGNERS, check, issue, known_names, validity
-from kubist.filters.clientca import UID
 from kubist.testing import Cluster
 from tests import programs
 

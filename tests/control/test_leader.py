@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kubist
+from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
 from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
-from kubist.objectclient import CONTROLLER_MANAGER, ObjectClient
 from kubist.runtime.identity import Identity
 from tests.storage.etcd_server import EtcdServer
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kubist.crd.schemas import formats_warnings
-from kubist.crd.validate import validate_definition
-from kubist.kinds.apiextensions.customresourcedefinition import strategy
+from kubist.api.crd.schemas import formats_warnings
+from kubist.api.crd.validate import validate_definition
+from kubist.api.kinds.apiextensions.customresourcedefinition import strategy
+from kubist.api.resources.resource import builtin
 from kubist.model.meta.object import Object
 from kubist.model.schema.strict import decode_value
-from kubist.resources.resource import builtin
 from tests.crd.defining import definition, version
 
 INVALID, REQUIRED, FORBIDDEN = "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"

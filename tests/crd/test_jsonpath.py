@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubist.crd.columns import Column, age, cell, columns
-from kubist.crd.jsonpath import JsonPath, PathError
+from kubist.api.crd.columns import Column, age, cell, columns
+from kubist.api.crd.jsonpath import JsonPath, PathError
+from kubist.api.tables.custom import table
 from kubist.model.meta.times import parse_time
-from kubist.tables.custom import table
 
 OBJECT: dict[str, Any] = {
     "spec": {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist.crd.columns import Column, cell
-from kubist.crd.jsonpath import JsonPath
-from kubist.crd.validation.schema import compile_schema
+from kubist.api.crd.columns import Column, cell
+from kubist.api.crd.jsonpath import JsonPath
+from kubist.api.crd.validation.schema import compile_schema
 from tests.crd.defining import CRDS, await_status, define, definition, version
 from tests.live import Answer, Client
 

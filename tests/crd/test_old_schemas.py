@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 
+from kubist.api.resources.resource import Resource
 from kubist.model.schema.node import Schema
-from kubist.resources.resource import Resource
 from tests.crd.defining import CRDS, await_status, define, definition, version
 from tests.live import MERGE, Client, Live
 from tests.waiting import wait_for

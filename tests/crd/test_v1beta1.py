@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from kubist.crd.v1beta1 import to_v1
+from kubist.api.crd.v1beta1 import to_v1
 from tests.live import Live
 
 V1 = "apiextensions.k8s.io/v1"

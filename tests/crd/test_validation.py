@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.crd.validation.explain import OldValue
-from kubist.crd.validation.schema import compile_schema
+from kubist.api.crd.validation.explain import OldValue
+from kubist.api.crd.validation.schema import compile_schema
 from kubist.model.cel import formats
 
 Props = dict[str, Any]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from kubist.discovery import descriptions, openapi_types
-from kubist.discovery.openapi_parameters import CONNECT, DELETE, LIST, PATCH, SHARED, WRITE, place
+from kubist.api.discovery import descriptions, openapi_types
+from kubist.api.discovery.openapi_parameters import CONNECT, DELETE, LIST, PATCH, SHARED, WRITE, place
 from kubist.model.schema import catalog
 
 from .test_openapi import ask, gadget
@@ -73,7 +73,7 @@ def test_reading_descriptions_does_not_import_lightkube() -> None:
     """lightkube-models cannot be imported without lightkube, which is not a dependency."""
     script = (
         "import sys\n"
-        "from kubist.discovery import openapi_types\n"
+        "from kubist.api.discovery import openapi_types\n"
         f"assert openapi_types.built_in({CORE + 'Pod'!r})['description']\n"
         "assert not [name for name in sys.modules if name.split('.')[0] == 'lightkube']\n"
     )

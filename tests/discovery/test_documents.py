@@ -5,11 +5,11 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from kubist.discovery import documents
-from kubist.discovery.aggregated import Aggregated, asked_for
+from kubist.api.discovery import documents
+from kubist.api.discovery.aggregated import Aggregated, asked_for
+from kubist.api.resources.resource import Resource, Resources
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
-from kubist.resources.resource import Resource, Resources
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from kubist.discovery import gnostic, gnostic_v3
-from kubist.discovery.openapi import V3_FORMS, V3_PROTOBUF, OpenAPI
-from kubist.resources.resource import Resources
+from kubist.api.discovery import gnostic, gnostic_v3
+from kubist.api.discovery.openapi import V3_FORMS, V3_PROTOBUF, OpenAPI
+from kubist.api.resources.resource import Resources
 
 from .test_openapi import ask, body, header
 

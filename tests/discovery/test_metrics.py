@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kubist.config import Config
-from kubist.discovery import metrics as metrics_module
-from kubist.discovery.counters import Counters, Requests
-from kubist.discovery.metrics import Metrics, content_type
-from kubist.request import parse
-from kubist.resources.resource import Resources
+from kubist.api.config import Config
+from kubist.api.discovery import metrics as metrics_module
+from kubist.api.discovery.counters import Counters, Requests
+from kubist.api.discovery.metrics import Metrics, content_type
+from kubist.api.request import parse
+from kubist.api.resources.resource import Resources
 from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for
 

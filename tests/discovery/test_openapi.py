@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
+from kubist.api.discovery import openapi_types, openapi_v3
+from kubist.api.discovery.openapi import OpenAPI
+from kubist.api.discovery.openapi_types import custom
+from kubist.api.discovery.openapi_v3 import referred
+from kubist.api.resources.resource import Resource, Resources, builtin
 from kubist.base.http.messages import Request, Response
-from kubist.discovery import openapi_types, openapi_v3
-from kubist.discovery.openapi import OpenAPI
-from kubist.discovery.openapi_types import custom
-from kubist.discovery.openapi_v3 import referred
 from kubist.model.codec import protobuf_wire as wire
-from kubist.resources.resource import Resource, Resources, builtin
 
 from .test_documents import custom as custom_resource
 

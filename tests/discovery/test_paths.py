@@ -7,14 +7,14 @@ import asyncio
 import orjson
 import pytest
 
+from kubist.api.config import Config
+from kubist.api.discovery.health import Health
+from kubist.api.discovery.paths import Paths
+from kubist.api.request import parse, parse_query
+from kubist.api.resources.context import User
+from kubist.api.resources.resource import Resources
 from kubist.base.http.messages import Answer, Request, Response
-from kubist.config import Config
-from kubist.discovery.health import Health
-from kubist.discovery.paths import Paths
 from kubist.model.meta.status import APIError
-from kubist.request import parse, parse_query
-from kubist.resources.context import User
-from kubist.resources.resource import Resources
 
 
 def ask(method: str, path: str, accept: str = "", query: str = "", config: Config | None = None) -> Response:

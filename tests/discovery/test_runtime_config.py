@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from kubist.discovery.aggregated import Aggregated
-from kubist.resources.runtimeconfig import served_resources
+from kubist.api.discovery.aggregated import Aggregated
+from kubist.api.resources.runtimeconfig import served_resources
 from tests.live import Live, Pki
 
 BOOL = 'err: strconv.ParseBool: parsing "maybe": invalid syntax'

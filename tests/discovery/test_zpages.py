@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from kubist.api.config import Config
+from kubist.api.discovery.zpages import shown_flags
 from kubist.cli import flags
-from kubist.config import Config
-from kubist.discovery.zpages import shown_flags
 from tests.live import Client, Live, Pki
 
 FLAGZ = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
@@ -230,7 +230,7 @@ def test_pprof_has_an_index_and_other_profiles(client: Client) -> None:
 @pytest.fixture
 def restored_verbosity() -> Iterator[None]:
     yield
-    from kubist import logs
+    from kubist.api import logs
 
     logs.set_verbosity(0)
 

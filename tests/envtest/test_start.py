@@ -33,13 +33,13 @@ def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
     if Path("/proc/self/task").exists():  # Threads of libraries are listed only there.
         checks += "; import os; assert len(os.listdir('/proc/self/task')) == 1"
     modules = loaded(f"{program}; {checks}", tmp_path)
-    assert {"kubist.application", "kubist.storage.memory", "kubist.filters.tokens", "ssl"} <= modules
+    assert {"kubist.api.application", "kubist.storage.memory", "kubist.api.filters.tokens", "ssl"} <= modules
 
 
 def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
     modules = loaded("from kubist.cli.kube_apiserver import main; main(['--help'])", tmp_path)
     assert "kubist.cli.flaglist" in modules
-    assert not modules & {"asyncio", "dataclasses", "logging", "ssl", "orjson", "kubist.config"}
+    assert not modules & {"asyncio", "dataclasses", "logging", "ssl", "orjson", "kubist.api.config"}
 
 
 def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
@@ -50,16 +50,16 @@ def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
 
 
 def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Path) -> None:
-    made = "from kubist.server import Server; from kubist.config import Config; Server(Config())"
+    made = "from kubist.server import Server; from kubist.api.config import Config; Server(Config())"
     modules = loaded(made, tmp_path)
-    assert "kubist.application" in modules
+    assert "kubist.api.application" in modules
     assert not modules & {
         "yaml",
         "importlib.metadata",
         "grpc",
         "cryptography",
         "kubist.model.codec.yaml_emit",
-        "kubist.discovery.openapi",
+        "kubist.api.discovery.openapi",
         "kubist.control.manager",
     }
 
@@ -68,7 +68,7 @@ def test_service_account_keys_load_no_x509(tmp_path: Path) -> None:
     new_authority("keys").save(tmp_path / "sa.crt", tmp_path / "sa.key")
     files = "service_account_key_file=('sa.crt',), service_account_signing_key_file='sa.key'"
     config = f"Config({files}, service_account_issuer=('https://issuer',))"
-    made = f"from kubist.server import Server; from kubist.config import Config; Server({config})"
+    made = f"from kubist.server import Server; from kubist.api.config import Config; Server({config})"
     modules = loaded(made, tmp_path)
-    assert "kubist.filters.keyfiles" in modules
+    assert "kubist.api.filters.keyfiles" in modules
     assert "cryptography.x509" not in modules

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.config import Config
-from kubist.filters import from_config
-from kubist.filters.audit import AuditLog
-from kubist.filters.auditpolicy import AuditPolicy
-from kubist.filters.authorization_query import AuthorizationQuery
+from kubist.api.config import Config
+from kubist.api.filters import from_config
+from kubist.api.filters.audit import AuditLog
+from kubist.api.filters.auditpolicy import AuditPolicy
+from kubist.api.filters.authorization_query import AuthorizationQuery
+from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 from tests.filters.askers import Person
 from tests.live import Client, Live, Pki
 

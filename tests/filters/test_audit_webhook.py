@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubist.api.filters import auditwebhook
+from kubist.api.filters.auditwebhook import AuditWebhook, WebhookSettings
 from kubist.base.http.client import CallFailed
-from kubist.filters import auditwebhook
-from kubist.filters.auditwebhook import AuditWebhook, WebhookSettings
 from kubist.model.meta.object import Object
 from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for

@@ -17,8 +17,8 @@ from unittest import mock
 
 import pytest
 
+from kubist.api.filters.auditfile import AuditFile
 from kubist.base import files
-from kubist.filters.auditfile import AuditFile
 
 WRITERS, LINES, SIZE = 4, 200, 1000
 MOMENT = 1_794_816_000.25

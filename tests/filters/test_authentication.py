@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from kubist.api.config import Config
+from kubist.api.filters.authentication import TokenError, TokenFile, bearer, websocket_token
+from kubist.api.filters.requestheader import check_flags
 from kubist.base.http.certificates import load_authority, new_authority, save
-from kubist.config import Config
-from kubist.filters.authentication import TokenError, TokenFile, bearer, websocket_token
-from kubist.filters.requestheader import check_flags
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, ask
 from tests.live import TOKEN, Client, Live, Pki

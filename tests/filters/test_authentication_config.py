@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubist.filters import authenticationconfig, filechanges, tokens
-from kubist.filters.authentication import TokenError
-from kubist.filters.oidc import OIDC
-from kubist.filters.tokens import TokenSigner
+from kubist.api.filters import authenticationconfig, filechanges, tokens
+from kubist.api.filters.authentication import TokenError
+from kubist.api.filters.oidc import OIDC
+from kubist.api.filters.tokens import TokenSigner
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask
 from tests.filters.authentication_documents import VALID, document

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.filters import authorizationconfig, filechanges
+from kubist.api.filters import authorizationconfig, filechanges
 from kubist.model.meta.object import Object
 from tests.filters.askers import Remote, ask
 from tests.live import Live, Pki

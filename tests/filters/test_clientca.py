@@ -18,9 +18,9 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from kubist.api.filters.clientca import UID
 from kubist.base.http import openssl
 from kubist.base.http.certificates import save
-from kubist.filters.clientca import UID
 from tests.filters.certs import Made, authority, make
 from tests.http.h2client import headers_of
 from tests.live import TOKEN, Live, Pki

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.filters.flowcontrol import ALL_TURNS, TURNS, FlowControl
-from kubist.filters.flowschemas import FlowSchema
-from kubist.filters.inflight import InFlight
-from kubist.filters.prioritylevel import Level
-from kubist.filters.seats import Seat, TooManyRequests, long_running
-from kubist.filters.traffic import Traffic
+from kubist.api.filters.authorization_query import AuthorizationQuery
+from kubist.api.filters.flowcontrol import ALL_TURNS, TURNS, FlowControl
+from kubist.api.filters.flowschemas import FlowSchema
+from kubist.api.filters.inflight import InFlight
+from kubist.api.filters.prioritylevel import Level
+from kubist.api.filters.seats import Seat, TooManyRequests, long_running
+from kubist.api.filters.traffic import Traffic
+from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 from tests.filters.askers import ask
 from tests.live import Client, Live, Pki
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubist.api.filters.impersonation import LONGEST, LONGEST_SHOWN, wanted_user
 from kubist.base.http.messages import Request
-from kubist.filters.impersonation import LONGEST, LONGEST_SHOWN, wanted_user
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from tests.filters.askers import Person, grant, user

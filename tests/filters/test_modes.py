@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubist.filters.from_config import authorization
+from kubist.api.filters.from_config import authorization
 from tests.filters.askers import Person, ask, body_of
 from tests.live import Client, Live, Pki
 
@@ -154,7 +154,7 @@ def test_abac_policies(server_pki: Pki, tmp_path: Path) -> None:
 
 
 def test_broken_abac_policy_file_is_rejected(tmp_path: Path) -> None:
-    from kubist.filters.abac import ABAC
+    from kubist.api.filters.abac import ABAC
 
     (tmp_path / "abac").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod"}))
     with pytest.raises(ValueError, match="line 1"):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubist.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
-from kubist.filters.tokens import TokenSigner
-from kubist.filters.usernames import split_username
+from kubist.api.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
+from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters.usernames import split_username
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, grant
 from tests.live import Client, Live

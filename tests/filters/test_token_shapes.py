@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.filters import tokens
-from kubist.filters.serviceaccounts import LEGACY_ISSUER
-from kubist.filters.tokens import TokenSigner
+from kubist.api.filters import tokens
+from kubist.api.filters.serviceaccounts import LEGACY_ISSUER
+from kubist.api.filters.tokens import TokenSigner
+from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 from tests.filters.askers import Person, Remote
 from tests.live import Client, Live, Pki
 

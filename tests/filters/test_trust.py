@@ -14,12 +14,12 @@ import yaml
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from kubist.aggregation import backend
+from kubist.api.aggregation import backend
+from kubist.api.filters.claims import ClaimMapping
+from kubist.api.filters.kubeconfigfile import read_kubeconfig
+from kubist.api.filters.oidc import OIDC, Issuer
+from kubist.api.webhooks.client import trust
 from kubist.base.http.certificates import Pair, save
-from kubist.filters.claims import ClaimMapping
-from kubist.filters.kubeconfigfile import read_kubeconfig
-from kubist.filters.oidc import OIDC, Issuer
-from kubist.webhooks.client import trust
 from tests.filters.certs import authority, make
 
 NAMES = (x509.SubjectAlternativeName([x509.DNSName("a.example")]), False)

@@ -8,9 +8,9 @@ import orjson
 import pytest
 import yaml
 
+from kubist.api.filters import webhooks
+from kubist.api.filters.kubeconfig import review_status
 from kubist.base.http.client import CallFailed
-from kubist.filters import webhooks
-from kubist.filters.kubeconfig import review_status
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki

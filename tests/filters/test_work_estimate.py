@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubist.filters.authorization_query import AuthorizationQuery
-from kubist.filters.flowcontrol import FlowControl
-from kubist.filters.seats import Seat
-from kubist.filters.work_estimate import ListEstimator, WatchTracker, final_seats
+from kubist.api.filters.authorization_query import AuthorizationQuery
+from kubist.api.filters.flowcontrol import FlowControl
+from kubist.api.filters.seats import Seat
+from kubist.api.filters.work_estimate import ListEstimator, WatchTracker, final_seats
+from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 from tests.filters.askers import Person
 from tests.live import Client, Live, Pki
 from tests.waiting import wait_for

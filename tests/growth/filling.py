@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+from kubist.api.resources.resource import Resource
 from kubist.model.meta.object import Object
 from kubist.model.schema.node import Schema
-from kubist.resources.resource import Resource
 
 Path_ = tuple[str, ...]
 ITEM = "*"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kubist.api.resources.resource import Resource
 from kubist.base.http.messages import Request, Response
 from kubist.model.meta.object import Object
-from kubist.resources.resource import Resource
 from tests.growth.filling import Path_, candidates, filled
 from tests.live import TOKEN, Live
 

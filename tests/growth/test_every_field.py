@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.resources.resource import Resource, Resources
+from kubist.api.resources.resource import Resource, Resources
 from tests.growth.filling import METADATA, VARIANTS, below, long_fields
 from tests.growth.measuring import Growth, Prober
 

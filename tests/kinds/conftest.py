@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.config import Config
+from kubist.api.config import Config
+from kubist.api.resources.context import User
+from kubist.api.resources.resource import Resources
+from kubist.api.resources.strategy import Update
 from kubist.model.meta.object import Object
 from kubist.model.schema.strict import decode_value
-from kubist.resources.context import User
-from kubist.resources.resource import Resources
-from kubist.resources.strategy import Update
 
 Causes = list[tuple[str, str]]
 

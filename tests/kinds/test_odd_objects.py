@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kubist.api.resources.resource import Resource, Resources
+from kubist.api.resources.strategy import Update
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.schema.node import Schema
 from kubist.model.schema.strict import decode_value
-from kubist.resources.resource import Resource, Resources
-from kubist.resources.strategy import Update
 
 ROUNDS = 60
 TEXTS = (

@@ -13,7 +13,7 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubist.config import Config
+from kubist.api.config import Config
 from tests import programs
 from tests.live import Client, Pki
 from tests.storage.etcd_server import free_port

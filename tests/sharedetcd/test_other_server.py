@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubist.kinds.core.service_ports import KEY
+from kubist.api.kinds.core.service_ports import KEY
 from kubist.model.codec import protobuf
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kubist.api.objectstore.rangeallocation import RangeAllocation
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.meta.status import APIError
-from kubist.objectstore.rangeallocation import RangeAllocation
 from kubist.storage.etcd import EtcdStore
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Store

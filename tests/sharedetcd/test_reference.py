@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from kubist.kinds.core.service_ports import KEY, held
+from kubist.api.kinds.core.service_ports import KEY, held
 from kubist.model.meta.object import Object
 from tests import programs
 from tests.live import Client, concurrently, configmap, seen, version

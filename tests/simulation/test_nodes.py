@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.config import Config
+from kubist.api.config import Config
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.simulation import nodeobjects

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.resources.resource import Resource
+from kubist.api.resources.resource import Resource
 from tests.growth.filling import METADATA, VARIANTS, below, long_fields
 from tests.growth.measuring import VERBS, Growth, Prober
 from tests.growth.test_every_field import created

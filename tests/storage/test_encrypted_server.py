@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist import logs
+from kubist.api import logs
 from kubist.cli import main
 from kubist.storage.encryption import store as encrypted
 from kubist.storage.encryption.store import EncryptedStore

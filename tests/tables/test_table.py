@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.api.representation.representation import Representation
+from kubist.api.resources.resource import Resource, builtin
+from kubist.api.tables import ages
+from kubist.api.tables.columns import table_of
+from kubist.api.tables.table import Row
+from kubist.api.verbs.representations import representation
 from kubist.model.codec.negotiate import JSON, YAML, MediaType
 from kubist.model.meta.durations import human_duration
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.resources.resource import Resource, builtin
-from kubist.tables import ages
-from kubist.tables.columns import table_of
-from kubist.tables.table import Row
-from kubist.verbs.representations import representation
 from tests.codec.stored import config_map, entry, resource
 
 NOW = 1_800_000_000.0

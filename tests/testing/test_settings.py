@@ -10,8 +10,8 @@ from typing import get_type_hints
 import pytest
 
 import kubist
-from kubist.config import PATHS
-from kubist.settings import Settings, StrPath
+from kubist.api.config import PATHS
+from kubist.api.settings import Settings, StrPath
 from kubist.testing import Cluster, KopfOperators, OperatorFailed, Refused
 
 

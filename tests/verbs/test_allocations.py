@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubist.resources.allocations import Allocations
+from kubist.api.resources.allocations import Allocations
 
 
 class Pool:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubist.api.verbs import write_path
+from kubist.api.verbs.lending import Loan
+from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta.object import Object
 from kubist.storage.cache import Entry
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from kubist.verbs import write_path
-from kubist.verbs.lending import Loan
-from kubist.verbs.resource_request import ResourceRequest
 
 pytestmark = pytest.mark.kubist(controllers=())
 PODS = "/api/v1/namespaces/default/pods"

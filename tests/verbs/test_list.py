@@ -147,7 +147,7 @@ def test_exact_list_of_a_compacted_version_is_410(live: Live) -> None:
 
 @pytest.mark.parametrize("query", ["", "&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan"])
 def test_future_version_times_out(client: Client, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kubist.verbs import resource_versions
+    from kubist.api.verbs import resource_versions
 
     monkeypatch.setattr(resource_versions, "WAIT_SECONDS", 0.1)
     answer = client.ask("GET", f"{MAPS}?resourceVersion=999999999{query}")
@@ -155,7 +155,7 @@ def test_future_version_times_out(client: Client, query: str, monkeypatch: pytes
 
 
 def test_get_of_a_future_version_times_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kubist.verbs import resource_versions
+    from kubist.api.verbs import resource_versions
 
     monkeypatch.setattr(resource_versions, "WAIT_SECONDS", 0.1)
     too_large(client.ask("GET", f"{MAPS}/any?resourceVersion=999999999"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.request import parse
+from kubist.api.request import parse
 from tests.live import Live
 
 SPLIT = [

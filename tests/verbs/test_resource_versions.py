@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.verbs import resource_versions
+from kubist.api.verbs import resource_versions
 from tests.live import Client
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kubist.api.verbs.sent_object import PLAIN, SentObject
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.leaves import KEEP_EMPTY
 from kubist.model.schema.strict import decode_value
-from kubist.verbs.sent_object import PLAIN, SentObject
 
 POD = schema_for("", "v1", "Pod")
 CONTAINER = {"name": "a", "image": "b"}

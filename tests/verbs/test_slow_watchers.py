@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from kubist.api.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
 from kubist.model.meta.object import Object
-from kubist.verbs.watch import BUFFER_LIMIT, STATE_BYTES, Watcher
 from tests.live import Live, configmap, seen
 from tests.waiting import wait_for
 

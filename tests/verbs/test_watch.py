@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import websocket
 
+from kubist.api.verbs import watch as watch_verb
 from kubist.model.meta.object import Object
-from kubist.verbs import watch as watch_verb
 from tests.live import Client, Live, Watch, concurrently, configmap, seen, version
 from tests.waiting import wait_for
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import orjson
 
+from kubist.api.filters.authorizationconfig import WebhookSettings
+from kubist.api.filters.kubeconfig import review_status
+from kubist.api.filters.webhooks import Webhook
+from kubist.api.resources.context import Objects
+from kubist.api.webhooks.client import WebhookClient
 from kubist.base.http.client import CallFailed
-from kubist.filters.authorizationconfig import WebhookSettings
-from kubist.filters.kubeconfig import review_status
-from kubist.filters.webhooks import Webhook
 from kubist.model.meta.object import Object
-from kubist.resources.context import Objects
-from kubist.webhooks.client import WebhookClient
 
 
 class Remote:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.webhooks.client import trust
+from kubist.api.webhooks.clientconfig import validate_url
 from kubist.base.http.messages import Response
 from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import names, status
 from kubist.model.meta.object import Object
-from kubist.webhooks.client import trust
-from kubist.webhooks.clientconfig import validate_url
 
 if TYPE_CHECKING:
-    from kubist.filters.webhooks import Webhook
+    from kubist.api.filters.webhooks import Webhook
 
 MOST = 100
 """Maximum number of authorizers."""

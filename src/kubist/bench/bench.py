@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.application import API
+from kubist.api.application import API
 from kubist.base.clock import CURRENT
 from kubist.base.http.messages import Answer, Application, Request
 from kubist.bench.authorizers import Authorizers

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from kubist.api.resources.context import User
 from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.json import may_repeat, parse_repeats
@@ -16,7 +17,6 @@ from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import durations, fields, status, times
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 
 GROUP = "kubist.io"
 TEST_AGENT = "kubist-testing"

@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
+from kubist.api.resources.context import User
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.bench.call import Call
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 
 Handler = Callable[[Call], Awaitable[Any]]
 """Returns an object for the response (200), a complete response, or None (204)."""

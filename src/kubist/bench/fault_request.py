@@ -8,7 +8,10 @@ from typing import Any
 
 import orjson
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.resources.context import Context
+from kubist.api.resources.resource import Resource
+from kubist.api.verbs.patch import APPLY
 from kubist.base.offload import Lengthy, elsewhere
 from kubist.bench.call import TEST_AGENT
 from kubist.bench.fault_expression import FIELDS
@@ -16,9 +19,6 @@ from kubist.model.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Prog
 from kubist.model.codec import protobuf, yaml
 from kubist.model.codec.negotiate import PROTOBUF
 from kubist.model.meta.object import Object
-from kubist.resources.context import Context
-from kubist.resources.resource import Resource
-from kubist.verbs.patch import APPLY
 
 
 class FaultRequest:

@@ -11,7 +11,10 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.resources.context import Context
+from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.watch import Watcher
 from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
 from kubist.bench import fault_rules, stale_reads
@@ -22,9 +25,6 @@ from kubist.bench.fault_status import failure_error
 from kubist.bench.leases import take_lease
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.resources.context import Context
-from kubist.verbs.resource_request import ResourceRequest
-from kubist.verbs.watch import Watcher
 
 CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""

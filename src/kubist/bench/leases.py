@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.application import API
+from kubist.api.application import API
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
 

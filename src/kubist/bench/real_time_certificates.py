@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubist.api.config import Config
+from kubist.api.filters.authentication import ClientCertificates
+from kubist.api.filters.clientca import ClientCA, Rejected
+from kubist.api.resources.context import User
 from kubist.base.clock import CURRENT, SYSTEM
 from kubist.base.http.messages import Request
 from kubist.base.http.tls import read_certificates
-from kubist.config import Config
-from kubist.filters.authentication import ClientCertificates
-from kubist.filters.clientca import ClientCA, Rejected
-from kubist.resources.context import User
 
 CONTROL = "/kubist/v1/"
 

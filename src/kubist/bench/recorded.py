@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from kubist.api.resources.context import Context
+from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Request, Response
 from kubist.bench.fault import acted_on
 from kubist.bench.redaction import (
@@ -19,9 +21,7 @@ from kubist.bench.redaction import (
 from kubist.model.codec.any_body import read_body
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
-from kubist.resources.context import Context
 from kubist.storage.entry import Change
-from kubist.verbs.watch import Watcher
 
 MOST_BODY = 1 << 20
 """Most bytes of one object in a recording. A longer one is omitted."""

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TypeGuard
 
-from kubist.application import API, READING
+from kubist.api.application import API, READING
+from kubist.api.logs import CURRENT
+from kubist.api.resources.context import Context
+from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
 from kubist.bench.call import Fields, conflict
 from kubist.bench.fault_matching import Criteria
 from kubist.bench.fault_request import FaultRequest
 from kubist.bench.recorded import Recorded, head_size, response_object
 from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
-from kubist.logs import CURRENT
 from kubist.model.meta.object import Object
-from kubist.resources.context import Context
 from kubist.storage.entry import Change
-from kubist.verbs.resource_request import ResourceRequest
-from kubist.verbs.watch import Watcher
 
 CONTROL = "/kubist/v1/"
 """Paths that are not recorded."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Response, Stream
 from kubist.base.jsontext.quoting import quoted
 from kubist.bench.call import GROUP, Call, conflict
 from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.verbs.watch import Watcher
 
 if TYPE_CHECKING:
     from kubist.bench.recorder import Recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.application import API
+from kubist.api.application import API
 from kubist.base.http.messages import Response
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI, json_response
@@ -40,7 +40,7 @@ class ServiceAccounts:
         if account is None:
             account = await objects.create("serviceaccounts", {"metadata": {"name": name}}, namespace)
         # Saves start-up time: few tests create accounts.
-        from kubist.kinds.core.serviceaccount_token import sign_token
+        from kubist.api.kinds.core.serviceaccount_token import sign_token
 
         token, _ = sign_token(self._api.cluster.tokens, account, TOKEN_SECONDS)
         user = f"system:serviceaccount:{namespace}:{name}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubist.api.objectstore.registry import Registry
+from kubist.api.resources.context import Context
+from kubist.api.resources.resource import Resource
+from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Stream, StreamWriter
 from kubist.model.meta import status
 from kubist.model.meta.numerals import unsigned
-from kubist.objectstore.registry import Registry
-from kubist.resources.context import Context
-from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Entry
 from kubist.storage.store import Compacted, FutureRevision
-from kubist.verbs.resource_request import ResourceRequest
-from kubist.verbs.watch import Watcher
 
 READS = ("get", "list", "watch")
 

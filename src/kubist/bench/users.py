@@ -8,15 +8,15 @@ import re
 import secrets
 from pathlib import Path
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.filters.audiences import Audiences, accepted
+from kubist.api.filters.authentication import Known, with_groups
+from kubist.api.resources.context import User
 from kubist.base.http.messages import Response
 from kubist.bench.call import GROUP, Call, Fields
 from kubist.bench.control_api import ControlAPI, json_response
-from kubist.filters.audiences import Audiences, accepted
-from kubist.filters.authentication import Known, with_groups
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
 
 RBAC = "rbac.authorization.k8s.io"
 MOST = 1000

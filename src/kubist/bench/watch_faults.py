@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import StreamWriter
-from kubist.verbs.watch import Watcher
 
 FLUSH_STEP = 0.01
 """Seconds between two checks whether a client has read the last events before the cut."""

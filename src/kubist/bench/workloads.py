@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubist.application import API
+from kubist.api.application import API
+from kubist.api.objectclient import ObjectClient
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI
 from kubist.control import usage
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
-from kubist.objectclient import ObjectClient
 from kubist.simulation import scripting
 from kubist.simulation.commands import Run
 from kubist.simulation.nodes import NOT_READY, SIMULATED, UNREACHABLE, set_state

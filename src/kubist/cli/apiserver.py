@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from kubist.config import Config
+    from kubist.api.config import Config
 
     Adapt = Callable[[Config], tuple[Config, socket.socket | None]]
 
@@ -58,9 +58,9 @@ def _fail_to_bind(error: Exception, config: Config) -> int:
 
 def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | None) -> int:
     # Saves start-up time: `--help` needs none of them.
-    from kubist import logs
+    from kubist.api import logs
+    from kubist.api.config import KUBERNETES_VERSION, Config
     from kubist.cli import flags
-    from kubist.config import KUBERNETES_VERSION, Config
 
     try:
         if flags.asks_for_version(values):

@@ -114,7 +114,7 @@ def _values(flag: Flag, current: str) -> list[str]:
         return _matching(gates, item, listed)
     if flag.name.endswith("-admission-plugins"):
         # Saves start-up time: only this flag needs the list.
-        from kubist.admission.order import ORDER
+        from kubist.api.admission.order import ORDER
 
         return _matching(sorted(ORDER), item, listed)
     if "|" in flag.type:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-from kubist import logs
+from kubist.api import logs
 from kubist.cli import flags, help, serveflags
 from kubist.cli.exits import fail
 from kubist.errors import StartError

@@ -14,6 +14,8 @@ import logging
 import re
 from typing import Any
 
+from kubist.api.config import KUBERNETES_VERSION, Config
+from kubist.api.logs import FORMATS
 from kubist.cli.conflicts import conflict, out_of_range
 from kubist.cli.flaglist import OWN as OWN
 from kubist.cli.flaglist import WORKERS as WORKERS
@@ -23,8 +25,6 @@ from kubist.cli.flaglist import of_kube_apiserver as of_kube_apiserver
 from kubist.cli.flaglist import parse as parse
 from kubist.cli.flaglist import usage as usage
 from kubist.cli.unsupported import HARMLESS, rejection
-from kubist.config import KUBERNETES_VERSION, Config
-from kubist.logs import FORMATS
 from kubist.model import featuregates
 from kubist.model.meta import durations
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:
     import socket
 
-    from kubist.config import Config
+    from kubist.api.config import Config
 
 
 def main(arguments: list[str]) -> int:

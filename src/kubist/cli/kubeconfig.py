@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import yaml
 
+from kubist.api.filters.kubeconfigfile import read_kubeconfig
 from kubist.cli import flags, help
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
-from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.runtime.kubeconfig import CONTEXT, merge
 
 FLAGS = (

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from kubist import logs
+from kubist.api import logs
+from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.base import files
 from kubist.base.version import __version__
 from kubist.cli import flags, help
@@ -25,7 +26,6 @@ from kubist.cli.datadir import default_data_dir
 from kubist.cli.exits import IN_USE, fail, name_flag
 from kubist.cli.serveflags import FLAGS as FLAGS
 from kubist.cli.serveflags import SWITCHES
-from kubist.config import SERVE_DEFAULTS, Config
 from kubist.errors import StartError
 
 if TYPE_CHECKING:

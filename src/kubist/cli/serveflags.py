@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubist.api.config import SERVE_DEFAULTS
 from kubist.cli import flags
-from kubist.config import SERVE_DEFAULTS
 
 _DATA, _NETWORK, _API = "Data", "Addresses and access", "API"
 _LOOPS, _WORKLOADS, _CLUSTERS = "Control loops", "Simulated workloads", "Many clusters"

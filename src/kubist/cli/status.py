@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kubist.api.config import KUBERNETES_VERSION
 from kubist.base.terminal import paint
 from kubist.cli import flags, help
 from kubist.cli.columns import aligned, size
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import FAILED, NOT_RUNNING
 from kubist.cli.instance import LOG, Record, holder, in_memory_servers, now, read_record
-from kubist.config import KUBERNETES_VERSION
 from kubist.model.meta.durations import human_duration
 
 OUTPUT = flags.Flag("output", "text|json", "text", "Form of the output.", short="o")

@@ -150,7 +150,7 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
     if not Path(encryption).is_file():
         raise flags.FlagError(f"--encryption-provider-config: {encryption} does not exist or is no file")
     # Saves start-up time: only encrypted stores need the server.
-    from kubist.resources.resource import Resources
+    from kubist.api.resources.resource import Resources
     from kubist.server import encrypted_values
 
     values = encrypted_values(encryption, Resources())

@@ -16,8 +16,8 @@ _LOADED_LATER = (
     "kubist.cli.flags",
     "kubist.envtest.environment",
     "kubist.runtime.run",
-    "kubist.filters.chains",
-    "kubist.filters.serviceaccounts",
+    "kubist.api.filters.chains",
+    "kubist.api.filters.serviceaccounts",
     "encodings.idna",
 )
 """Modules that flags and first requests load, in addition to those of a server with default settings."""
@@ -59,7 +59,7 @@ def main(directory: str, identity: str) -> None:
 def load_server() -> None:
     """Loads the modules of a server and fills their caches. Opens no store and starts no thread."""
     # Saves start-up time: the command that starts the helper needs no server.
-    from kubist.config import Config
+    from kubist.api.config import Config
     from kubist.server import Server
 
     for name in _LOADED_LATER:

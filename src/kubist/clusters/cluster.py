@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from kubist.api.config import Config
 from kubist.base.clock import CURRENT, Clock
 from kubist.base.http.messages import Answer, Request, Stream, StreamWriter
 from kubist.bench.bench import Bench
@@ -19,7 +20,6 @@ from kubist.clusters.fairness import RequestTurns
 from kubist.clusters.limits import LimitedStore, Rate
 from kubist.clusters.logical_server import LogicalServer
 from kubist.clusters.spec import DISK, Record, Source
-from kubist.config import Config
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time

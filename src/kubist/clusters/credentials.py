@@ -15,9 +15,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from kubist.api.config import SERVE_DEFAULTS
 from kubist.base import files
 from kubist.base.http import certificates
-from kubist.config import SERVE_DEFAULTS
 from kubist.model.meta.object import Object
 from kubist.runtime.front_proxy import front_proxy, make_front_proxy
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from kubist.api.config import Config
 from kubist.base.http.messages import Application
 from kubist.base.listening import reachable
 from kubist.clusters.api import ClustersAPI
 from kubist.clusters.cluster import Host
 from kubist.clusters.clusters import Clusters
 from kubist.clusters.router import Router
-from kubist.config import Config
 from kubist.errors import InvalidSettings
 from kubist.server import Server
 

@@ -7,11 +7,11 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from kubist.bootstrap.objects import NAMESPACES
-from kubist.bootstrap.trust import TRUST, Trust
+from kubist.api.bootstrap.objects import NAMESPACES
+from kubist.api.bootstrap.trust import TRUST, Trust
+from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.clusters.limits import LimitedStore
 from kubist.clusters.spec import Record, Source
-from kubist.config import SERVE_DEFAULTS, Config
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.server import Server

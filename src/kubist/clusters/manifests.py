@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.api.resources.resource import Resource, Resources
 from kubist.base.http.messages import Request, Response
 from kubist.bench.call import GROUP
 from kubist.clusters.spec import KIND
 from kubist.model.meta import fields, status
 from kubist.model.meta.object import Object
-from kubist.resources.resource import Resource, Resources
 from kubist.server import Server
 
 MANAGER = "kubist-clusters"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from kubist.api.config import Config
 from kubist.bench.bench import Bench
 from kubist.bench.call import GROUP
 from kubist.clusters.cluster import Cluster
 from kubist.clusters.spec import KIND, Source, Spec
 from kubist.clusters.template import Templates
-from kubist.config import Config
 from kubist.model.meta import fields, status
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.image import take_image

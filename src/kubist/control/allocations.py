@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 
+from kubist.api.kinds.core import service_addresses, service_ports
+from kubist.api.resources.context import Objects
 from kubist.base import clock
-from kubist.kinds.core import service_addresses, service_ports
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.resources.context import Objects
 from kubist.storage.store import Conflict, Store
 
 log = logging.getLogger("kubist")

@@ -7,16 +7,16 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.base import clock
 from kubist.base.http.tls import CHECK_INTERVAL, stamp
-from kubist.bootstrap.trust import TRUST, Trust
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:
-    from kubist.config import Config
-    from kubist.objectclient import ObjectClient
+    from kubist.api.config import Config
+    from kubist.api.objectclient import ObjectClient
 
 log = logging.getLogger("kubist.control")
 

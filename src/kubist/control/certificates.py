@@ -12,10 +12,10 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from kubist.api.kinds.certificates.pem import read_request
 from kubist.base import clock
 from kubist.control.loop import Loop
 from kubist.control.signing import SIGNERS, Signer, check, issue
-from kubist.kinds.certificates.pem import read_request
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError

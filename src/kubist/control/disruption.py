@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.strategy import Scale
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.names import NamesByNamespace
 from kubist.control.values import pod_ready, scaled
@@ -11,8 +13,6 @@ from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, go_label_selector, label_selector
 from kubist.model.meta.times import parse_time
-from kubist.objectclient import ObjectClient
-from kubist.resources.strategy import Scale
 from kubist.storage.cache import Change, Entry
 
 GROUP = "policy"

@@ -13,12 +13,12 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 
+from kubist.api.objectclient import ObjectClient
 from kubist.base.caching import BoundedCache
 from kubist.base.clock import Clock
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.store import StoreError
 
 log = logging.getLogger("kubist.control")

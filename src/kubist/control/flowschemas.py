@@ -6,13 +6,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from kubist.bootstrap import dangling
+from kubist.api.bootstrap import dangling
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
 from kubist.storage.cache import Change
 
 if TYPE_CHECKING:
-    from kubist.objectstore.registry import Registry
+    from kubist.api.objectstore.registry import Registry
 
 log = logging.getLogger("kubist.control")
 GROUP = "flowcontrol.apiserver.k8s.io"

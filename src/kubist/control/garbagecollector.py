@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.resource import Resource
 from kubist.control import owners as ownership
 from kubist.control.loop import Loop
 from kubist.control.owners import Owners, Ref
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
-from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 
 _FOREGROUND_JSON, _ORPHAN_JSON = (f'"{name}"'.encode() for name in (FOREGROUND_FINALIZER, ORPHAN_FINALIZER))

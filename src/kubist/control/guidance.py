@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import functools
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 KINDS = {

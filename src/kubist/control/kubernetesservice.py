@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from kubist.api.bootstrap.objects import advertise_address, own_endpoints
 from kubist.base import eager_task
-from kubist.bootstrap.objects import advertise_address, own_endpoints
 from kubist.model.codec import protobuf
 from kubist.model.meta import times
 from kubist.model.meta.generation import raise_generation
@@ -27,8 +27,8 @@ from kubist.model.schema.catalog import schema_for
 from kubist.storage.store import Conflict, Store, StoreError
 
 if TYPE_CHECKING:
-    from kubist.config import Config
-    from kubist.objectstore.registry import Registry
+    from kubist.api.config import Config
+    from kubist.api.objectstore.registry import Registry
 
 log = logging.getLogger("kubist")
 LEASES = "/registry/masterleases/"

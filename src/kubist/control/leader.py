@@ -12,10 +12,10 @@ import os
 import socket
 import uuid
 
+from kubist.api.objectclient import ObjectClient
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import now_micro
-from kubist.objectclient import ObjectClient
 from kubist.storage.store import StoreError
 
 log = logging.getLogger("kubist.control")

@@ -11,17 +11,17 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kubist.api.objectclient import CONTROLLER_MANAGER, Actor, ObjectClient
 from kubist.control.events import EventRecorder
 from kubist.control.queue import Queue
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_time
-from kubist.objectclient import CONTROLLER_MANAGER, Actor, ObjectClient
 from kubist.storage.cache import Change, Collection, Entry
 from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:
-    from kubist.config import Config
+    from kubist.api.config import Config
 
 log = logging.getLogger("kubist.control")
 

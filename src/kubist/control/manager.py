@@ -7,6 +7,8 @@ import contextlib
 import logging
 from collections.abc import Iterable
 
+from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
+from kubist.api.verbs.services import Services
 from kubist.control.certificates import CertificateCleaner, CertificateSigning
 from kubist.control.clusterroles import ClusterRoleAggregation
 from kubist.control.disruption import Disruption
@@ -22,8 +24,6 @@ from kubist.control.rootca import RootCertificates
 from kubist.control.serviceaccounts import ServiceAccounts
 from kubist.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
 from kubist.control.ttlafterfinished import TTLAfterFinished
-from kubist.objectclient import CONTROLLER_MANAGER, ObjectClient
-from kubist.verbs.services import Services
 
 log = logging.getLogger("kubist.control")
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.objectstore.registry import stored
+from kubist.api.resources.resource import Resource
 from kubist.control.loop import Loop
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
-from kubist.objectstore.registry import stored
-from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection, Entry
 
 TOGETHER = 64

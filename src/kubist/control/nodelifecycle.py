@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import PodsByNode
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 GRACE = 50.0

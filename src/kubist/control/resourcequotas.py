@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import time
 
-from kubist.admission import amounts
-from kubist.admission.amounts import Amounts
-from kubist.admission.quota.evaluators import Evaluator, evaluator_for
+from kubist.api.admission import amounts
+from kubist.api.admission.amounts import Amounts
+from kubist.api.admission.quota.evaluators import Evaluator, evaluator_for
+from kubist.api.objectclient import ObjectClient
+from kubist.api.objectstore.registry import stored
+from kubist.api.resources.resource import Resource
 from kubist.control.loop import Loop, entry_of
 from kubist.control.names import NamesByNamespace
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import ZERO
-from kubist.objectclient import ObjectClient
-from kubist.objectstore.registry import stored
-from kubist.resources.resource import Resource
 from kubist.storage.cache import Change, Collection
 
 SETTLE_SECONDS = 0.05

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 NAME = "kube-root-ca.crt"

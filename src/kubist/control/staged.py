@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
+from kubist.api.objectclient import ObjectClient
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 
 Rule = Callable[[str, Object], bool]
 """Whether Stages drive an object of a resource of the core group, such as pods."""

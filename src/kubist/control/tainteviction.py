@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubist.api.kinds.shared.podconditions import mark_disrupted
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.control.podsbynode import Key, PodsByNode
 from kubist.control.tolerations import tolerated
-from kubist.kinds.shared.podconditions import mark_disrupted
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 

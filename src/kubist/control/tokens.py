@@ -10,11 +10,11 @@ import base64
 import datetime
 from pathlib import Path
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Entry
 
 TYPE = b'"kubernetes.io/service-account-token"'

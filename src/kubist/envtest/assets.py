@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 import kubist
+from kubist.api.config import KUBERNETES_VERSION
 from kubist.base import files
-from kubist.config import KUBERNETES_VERSION
 from kubist.envtest import etcd
 
 _EXECUTABLE = """\

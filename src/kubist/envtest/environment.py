@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from kubist.api.config import Config
 from kubist.base.listening import bound
-from kubist.config import Config
 from kubist.envtest.etcd import MARK
 
 ETCD_WAIT = 5.0

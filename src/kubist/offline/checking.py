@@ -14,6 +14,9 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.api.resources.paths import path_of
+from kubist.api.resources.resource import Resource
+from kubist.api.resources.suggestions import suggest_kind, suggest_version
 from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import ERROR, WARNING, Checked, Report, add_status, add_warnings
@@ -21,9 +24,6 @@ from kubist.offline.manifests import Manifest
 from kubist.offline.pods import pod_of
 from kubist.offline.server import APPLY, JSON, YAML, Answer, Identity, OfflineServer
 from kubist.offline.state import State, without_webhook
-from kubist.resources.paths import path_of
-from kubist.resources.resource import Resource
-from kubist.resources.suggestions import suggest_kind, suggest_version
 
 _ODD_NUMBER = re.compile(rb"[0-9][eE]\+?[0-9]{3}|\.(?:inf|nan)", re.IGNORECASE)
 """Text that may be a number beyond the range of a float."""

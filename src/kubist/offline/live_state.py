@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.api.filters.kubeconfigfile import read_kubeconfig
+from kubist.api.resources.paths import path_of
+from kubist.api.resources.resource import Resource
 from kubist.base.http.client import CallFailed, get
 from kubist.base.http.pool import Pool
-from kubist.filters.kubeconfigfile import read_kubeconfig
 from kubist.model.meta.object import Object
 from kubist.offline import order
 from kubist.offline.findings import WARNING, Finding, Report
 from kubist.offline.manifests import Manifest
 from kubist.offline.server import OfflineServer
 from kubist.offline.state import State, without_webhook
-from kubist.resources.paths import path_of
-from kubist.resources.resource import Resource
 
 CONCURRENT = 16
 """Number of requests at a time."""

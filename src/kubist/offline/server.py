@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
+from kubist.api.resources.context import User
+from kubist.api.resources.resource import Resource
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Headers, Request, Response
 from kubist.model.meta.object import Object
-from kubist.resources.context import User
-from kubist.resources.resource import Resource
 from kubist.server import Server
 
 ADMIN = User("kubist-validate", groups=("system:masters", "system:authenticated"))

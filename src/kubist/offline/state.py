@@ -7,20 +7,20 @@ from urllib.parse import quote
 
 import orjson
 
+from kubist.api.crd import definition
+from kubist.api.objectclient import CONTROLLER_MANAGER
+from kubist.api.resources.paths import path_of
+from kubist.api.resources.resource import Resource
+from kubist.api.verbs import body
 from kubist.base import eager_task
 from kubist.base.jsontext.errors import DecodeError
 from kubist.control.clusterroles import GROUP as RBAC_GROUP
 from kubist.control.clusterroles import ClusterRoleAggregation
-from kubist.crd import definition
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.objectclient import CONTROLLER_MANAGER
 from kubist.offline.manifests import Manifest
 from kubist.offline.server import APPLY, Answer, OfflineServer
-from kubist.resources.paths import path_of
-from kubist.resources.resource import Resource
 from kubist.storage.cache import Entry
-from kubist.verbs import body
 
 ESTABLISH_SECONDS = 30.0
 AGGREGATIONS = 4

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.base.jsontext.errors import DecodeError
-from kubist.config import SERVE_DEFAULTS, Config
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
 from kubist.offline import order

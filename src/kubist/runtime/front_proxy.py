@@ -9,8 +9,8 @@ from typing import Any
 
 from cryptography import x509
 
+from kubist.api.config import Config
 from kubist.base.http import certificates
-from kubist.config import Config
 
 AUTHORITY, CLIENT = "front-proxy-ca", "front-proxy-client"
 RENEWAL = datetime.timedelta(days=30)

@@ -6,8 +6,8 @@ import re
 import secrets
 from pathlib import Path
 
+from kubist.api.config import Config
 from kubist.base import files
-from kubist.config import Config
 from kubist.runtime.pki import prepare
 from kubist.serving_tls import serving_context
 

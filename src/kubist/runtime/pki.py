@@ -11,9 +11,9 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from kubist.api.config import Config
 from kubist.base import files
 from kubist.base.http import certificates
-from kubist.config import Config
 from kubist.errors import CertificateError
 from kubist.runtime import kubeconfig
 from kubist.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy

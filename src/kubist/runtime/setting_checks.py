@@ -6,7 +6,7 @@ import dataclasses
 import ipaddress
 from typing import Any
 
-from kubist.config import Config
+from kubist.api.config import Config
 from kubist.errors import InvalidSettings
 
 _DEFAULTS = Config()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.config import Config
+from kubist.api.config import Config
 from kubist.control.loop import Loop
 from kubist.control.nodelifecycle import NodeLifecycle
 from kubist.control.orphanedpods import OrphanedPods

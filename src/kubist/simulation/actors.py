@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.objectclient import Actor
-from kubist.resources.context import User
+from kubist.api.objectclient import Actor
+from kubist.api.resources.context import User
 
 _MASTERS = ("system:masters", "system:authenticated")
 SCHEDULER = Actor(User("system:kube-scheduler", groups=_MASTERS), "kube-scheduler", admission=True)

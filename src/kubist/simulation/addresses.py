@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from kubist.api.objectclient import ObjectClient
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.simulation.nodes import POD_NETWORK
 from kubist.simulation.podstatus import NODE_ADDRESS
 

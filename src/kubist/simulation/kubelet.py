@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control import usage
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.staged import governs, listen
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.simulation import outcomes, podneeds, scripting
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.addresses import Addresses, host_addresses

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubist.api.resources.kubelet import is_simulated
+from kubist.api.resources.resource import Resource
+from kubist.api.resources.strategy import Strategy
+from kubist.api.verbs.services import Services
 from kubist.control.usage import Usage, total, usage_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import ZERO
 from kubist.model.meta.times import format_time
-from kubist.resources.kubelet import is_simulated
-from kubist.resources.resource import Resource
-from kubist.resources.strategy import Strategy
-from kubist.verbs.services import Services
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"

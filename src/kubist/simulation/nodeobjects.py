@@ -11,7 +11,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from kubist.config import KUBERNETES_VERSION, Config
+from kubist.api.config import KUBERNETES_VERSION, Config
 from kubist.model.meta import names
 from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.object import Object

@@ -7,6 +7,7 @@ import ipaddress
 import itertools
 import zlib
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.control.nodelifecycle import Heartbeats
 from kubist.control.staged import governs, listen
@@ -14,7 +15,6 @@ from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_micro_time
-from kubist.objectclient import ObjectClient
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.nodeobjects import (
     NOT_READY,

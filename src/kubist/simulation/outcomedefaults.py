@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.resource import Resource
 from kubist.base.caching import bounded_cache
 from kubist.control.loop import controller_of
 from kubist.control.owners import OWNERS
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
-from kubist.resources.resource import Resource
 from kubist.simulation.outcomes import ANNOTATION, LONGEST_SHOWN
 
 MOST_OWNERS = 8

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kubist.admission import amounts
-from kubist.kinds.core.podspec.qos import qos_class
-from kubist.kinds.shared.podconditions import observe_generation
+from kubist.api.admission import amounts
+from kubist.api.kinds.core.podspec.qos import qos_class
+from kubist.api.kinds.shared.podconditions import observe_generation
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time, parse_time
 from kubist.simulation import podresize, podstatus

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from orjson import dumps
 
-from kubist.admission import amounts
-from kubist.kinds.shared.podconditions import observe_generation
+from kubist.api.admission import amounts
+from kubist.api.kinds.shared.podconditions import observe_generation
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.simulation.containers import PodEvent

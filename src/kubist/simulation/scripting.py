@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from kubist.api.objectclient import Actor, ObjectClient
+from kubist.api.resources.context import User
 from kubist.control import usage
 from kubist.model.meta.object import Object
-from kubist.objectclient import Actor, ObjectClient
-from kubist.resources.context import User
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.commands import Run
 from kubist.simulation.outcomes import ANNOTATION, DEFAULT, Outcome, parse_outcome

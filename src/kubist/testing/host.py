@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from kubist.api.settings import Settings
 from kubist.inprocess import DEFAULTS, LoopThread, Server
 from kubist.runtime.identity import Identity
-from kubist.settings import Settings
 from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kubist.api.resources.resource import Resource, Resources
+from kubist.api.resources.suggestions import suggest_kind, suggest_version
 from kubist.model.meta.object import Object
 from kubist.offline.manifests import SUFFIXES, Manifest, Problem, Reader
 from kubist.offline.order import CRDS, stage
-from kubist.resources.resource import Resource, Resources
-from kubist.resources.suggestions import suggest_kind, suggest_version
 
 __tracebackhide__ = True
 

@@ -122,7 +122,7 @@ def kubist_server(kubist_host: Host) -> Iterator[Cluster]:
 def cluster(request: pytest.FixtureRequest, kubist_host: Host) -> Iterator[Cluster]:
     """A new, empty in-memory API server for each test."""
     # Saves start-up time: pytest loads this plugin even if no test uses a server.
-    from kubist.config import Config
+    from kubist.api.config import Config
 
     settings = {}
     for mark in reversed(list(request.node.iter_markers("kubist"))):

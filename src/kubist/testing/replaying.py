@@ -9,10 +9,10 @@ from typing import Unpack
 
 import orjson
 
+from kubist.api.settings import Settings
 from kubist.bench.replay import Report, replay_lines
 from kubist.bench.replay_client import ReplayClient, tls_context
 from kubist.bench.replay_source import check_lines
-from kubist.settings import Settings
 from kubist.testing.cluster import Cluster
 from kubist.testing.requests import Requests
 

@@ -10,10 +10,10 @@ from typing import Any, overload
 
 import orjson
 
+from kubist.api.request import RequestInfo
 from kubist.base import files
 from kubist.bench.fault_matching import ResourcePattern
 from kubist.model.meta.object import Object
-from kubist.request import RequestInfo
 from kubist.testing.recorded_request import RecordedRequest
 
 # pytest omits the frames of this module from its reports.

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from kubist.api.objectstore.content import read_content, restore_content, restore_file
+from kubist.api.objectstore.registry import Registry
 from kubist.model.meta.object import Object
-from kubist.objectstore.content import read_content, restore_content, restore_file
-from kubist.objectstore.registry import Registry
 
 Snapshot = dict[str, bytes]
 """Stored values by key."""

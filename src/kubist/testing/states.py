@@ -11,7 +11,7 @@ from kubist.base.hints import did_you_mean
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.crd.jsonpath import JsonPath
+    from kubist.api.crd.jsonpath import JsonPath
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -93,8 +93,8 @@ class Field(State):
 
     def _read(self, obj: Object) -> list[str]:
         # Saves start-up time: few tests wait for a field.
-        from kubist.crd.columns import printed
-        from kubist.crd.jsonpath import PathError
+        from kubist.api.crd.columns import printed
+        from kubist.api.crd.jsonpath import PathError
 
         try:
             return [printed(value) for value in self._path.find(obj)]
@@ -185,7 +185,7 @@ def _checked(function: Callable[[Object], object]) -> Callable[[Object], object]
 def _field(text: str, rest: str) -> Field:
     """`{.status.phase}=Running`, also without braces or without a value."""
     # Saves start-up time: few tests wait for a field.
-    from kubist.crd.jsonpath import JsonPath, PathError
+    from kubist.api.crd.jsonpath import JsonPath, PathError
 
     end = _end_of_path(rest)
     path, value = rest[:end].strip("'\""), rest[end:]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kubist.api.resources.resource import Resource
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import ParseError, parse_field_selector, parse_label_selector
-from kubist.resources.resource import Resource
 from kubist.server import Server
 from kubist.storage.cache import Change, Collection
 from kubist.storage.entry import Entry

@@ -11,8 +11,8 @@ import gc
 import signal
 import socket
 
-from kubist.config import Config
-from kubist.discovery.counters import Counters
+from kubist.api.config import Config
+from kubist.api.discovery.counters import Counters
 from kubist.errors import StartError
 from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error
 from kubist.server import make_store

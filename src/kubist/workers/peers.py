@@ -7,8 +7,8 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from kubist.api.discovery.counters import Counters
 from kubist.base import eager_task
-from kubist.discovery.counters import Counters
 
 RESPONSE_SECONDS = 1.0
 

@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kubist.api.config import Config
 from kubist.base import files
 from kubist.base.terminal import fail
-from kubist.config import Config
 from kubist.errors import StartError
 from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
 from kubist.serving_tls import serving_context

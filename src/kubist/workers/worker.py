@@ -14,11 +14,11 @@ import signal
 import socket
 from dataclasses import dataclass
 
+from kubist.api.config import Config
+from kubist.api.resources.context import User
 from kubist.base.http.messages import Answer, Application, Request
-from kubist.config import Config
 from kubist.errors import StartError
 from kubist.model.meta import status
-from kubist.resources.context import User
 from kubist.runtime.run import attempt
 from kubist.server import Server, make_store
 from kubist.storage.cache import Cache

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kubist.api.resources.allocations import Allocations
+from kubist.api.resources.context import User
 from kubist.model.meta.status import APIError
-from kubist.resources.allocations import Allocations
-from kubist.resources.context import User
 
 V1 = "admissionregistration.k8s.io/v1"
 RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}

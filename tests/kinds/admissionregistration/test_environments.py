@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.kinds.admissionregistration import expressions
-from kubist.kinds.admissionregistration.expressions import Environment
+from kubist.api.kinds.admissionregistration import expressions
+from kubist.api.kinds.admissionregistration.expressions import Environment
 from kubist.model import cel
 
 

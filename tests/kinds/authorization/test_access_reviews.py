@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kubist.api.config import Config
+from kubist.api.resources.context import Rules, User
+from kubist.api.resources.resource import load_strategy
+from kubist.api.resources.strategy import Create
 from kubist.base.http.messages import Request
-from kubist.config import Config
 from kubist.model.meta.status import APIError
-from kubist.resources.context import Rules, User
-from kubist.resources.resource import load_strategy
-from kubist.resources.strategy import Create
 
 JO = User("jo", groups=("devs",))
 

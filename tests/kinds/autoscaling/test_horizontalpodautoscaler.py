@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.kinds.autoscaling.v1conversion import from_v1, to_v1
+from kubist.api.kinds.autoscaling.v1conversion import from_v1, to_v1
 from kubist.model.meta.object import Object
 
 METRICS = "autoscaling.alpha.kubernetes.io/metrics"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.kinds.batch.schedule import ScheduleError, check_schedule
+from kubist.api.kinds.batch.schedule import ScheduleError, check_schedule
 from kubist.model.meta.object import Object
 
 

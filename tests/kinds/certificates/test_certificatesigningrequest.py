@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from kubist.kinds.certificates import pem
-from kubist.resources.context import User
+from kubist.api.kinds.certificates import pem
+from kubist.api.resources.context import User
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])

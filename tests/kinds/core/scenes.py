@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from kubist.config import Config
-from kubist.objectclient import ObjectClient
+from kubist.api.config import Config
+from kubist.api.objectclient import ObjectClient
+from kubist.api.settings import Settings
 from kubist.server import Server
-from kubist.settings import Settings
 
 Scene = Callable[[ObjectClient], Awaitable[None]]
 

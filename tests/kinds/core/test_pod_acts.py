@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kubist.kinds.core.pod import strategy
+from kubist.api.kinds.core.pod import strategy
+from kubist.api.objectclient import ObjectClient
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from tests.kinds.core.scenes import play
 
 NOW = "2030-01-01T00:00:00Z"

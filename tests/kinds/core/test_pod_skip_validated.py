@@ -7,9 +7,9 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.kinds.core.pod import strategy
-from kubist.kinds.core.pod_validation import validate_new
-from kubist.kinds.core.podspec import qos
+from kubist.api.kinds.core.pod import strategy
+from kubist.api.kinds.core.pod_validation import validate_new
+from kubist.api.kinds.core.podspec import qos
 from kubist.model.meta.object import Object
 from tests.plain_validation import plain_validation, uses
 
@@ -86,12 +86,12 @@ def test_validation_with_the_cache_equals_plain_validation(several: list[Object]
 def test_uses_of_the_cache_are_known() -> None:
     """Each of these is compared with plain validation above or in tests/meta. A new one needs a comparison."""
     assert set(uses()) == {
-        "kinds.core.podspec.containers._ports",
-        "kinds.core.podspec.env.validate_env",
-        "kinds.core.podspec.resources._amounts_of_container",
-        "kinds.core.podspec.scheduling.validate_tolerations",
-        "kinds.core.podspec.warnings._ports",
-        "kinds.core.podspec.warnings._resources",
+        "api.kinds.core.podspec.containers._ports",
+        "api.kinds.core.podspec.env.validate_env",
+        "api.kinds.core.podspec.resources._amounts_of_container",
+        "api.kinds.core.podspec.scheduling.validate_tolerations",
+        "api.kinds.core.podspec.warnings._ports",
+        "api.kinds.core.podspec.warnings._resources",
         "model.meta.objectmeta.validate_labels",
     }
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.config import Config
-from kubist.kinds.core.pod import strategy
+from kubist.api.config import Config
+from kubist.api.kinds.core.pod import strategy
 from kubist.model.schema.catalog import by_name, schema_for
 from kubist.model.schema.node import Schema
 from kubist.model.schema.strict import decode_value

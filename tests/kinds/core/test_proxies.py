@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kubist.kinds.core.node_proxy import NodeProxy
-from kubist.kinds.core.service_proxy import ServiceProxy
+from kubist.api.kinds.core.node_proxy import NodeProxy
+from kubist.api.kinds.core.service_proxy import ServiceProxy
+from kubist.api.resources.strategy import Connect
 from kubist.model.meta.status import APIError
-from kubist.resources.strategy import Connect
 
 OBJECTS: dict[tuple[str, str], Any] = {
     ("services", "s"): {"spec": {"ports": [{"port": 80}]}},

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.kinds.core import service_families
+from kubist.api.kinds.core import service_families
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kubist.api.kinds.core.service_addresses import ip_address
+from kubist.api.kinds.core.service_ports import KEY
+from kubist.api.objectclient import ObjectClient
 from kubist.control.allocations import Allocations
-from kubist.kinds.core.service_addresses import ip_address
-from kubist.kinds.core.service_ports import KEY
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from tests.kinds.core.scenes import play
 
 

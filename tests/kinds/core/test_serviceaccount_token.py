@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kubist.config import Config
-from kubist.filters.authentication import TokenError
-from kubist.filters.tokens import TokenSigner, jwk, key_set
-from kubist.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
+from kubist.api.config import Config
+from kubist.api.filters.authentication import TokenError
+from kubist.api.filters.tokens import TokenSigner, jwk, key_set
+from kubist.api.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
 from kubist.model.meta.status import APIError
 
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubist import bootstrap
-from kubist.bootstrap import dangling
+from kubist.api import bootstrap
+from kubist.api.bootstrap import dangling
 
 V1 = "flowcontrol.apiserver.k8s.io/v1"
 Causes = list[tuple[str, str]]

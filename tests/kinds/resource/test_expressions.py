@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.kinds.resource.expressions import validate_selector
+from kubist.api.kinds.resource.expressions import validate_selector
 
 
 @pytest.mark.parametrize(

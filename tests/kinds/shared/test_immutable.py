@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.kinds.shared.update import immutable
+from kubist.api.kinds.shared.update import immutable
 
 
 def test_removed_string_is_shown_as_empty() -> None:

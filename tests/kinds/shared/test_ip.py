@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.kinds.shared import ip
+from kubist.api.kinds.shared import ip
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_objects_of_custom_resources_from_before_the_start_are_played(
 
 
 def test_server_without_stages_does_not_load_the_interpreters() -> None:
-    start = "kubist.simulation.loops(kubist.config.Config(workloads=True))"
-    code = f"import sys, kubist.config, kubist.simulation; {start}; print(*sys.modules)"
+    start = "kubist.simulation.loops(kubist.api.config.Config(workloads=True))"
+    code = f"import sys, kubist.api.config, kubist.simulation; {start}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

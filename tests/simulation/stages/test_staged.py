@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import MagicMock
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.staged import claim, governs, release
-from kubist.objectclient import ObjectClient
 
 POD: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}
 

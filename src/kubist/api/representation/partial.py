@@ -24,7 +24,7 @@ from kubist.model.schema.catalog import by_name
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
-    from kubist.resources.resource import Resource
+    from kubist.api.resources.resource import Resource
 
 KIND = "PartialObjectMetadata"
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -13,7 +13,7 @@ from kubist.model.schema.catalog import by_name, schema_for
 from kubist.storage.cache import Entry
 
 if TYPE_CHECKING:
-    from kubist.resources.resource import Resource
+    from kubist.api.resources.resource import Resource
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"

@@ -18,7 +18,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache import Change, Entry
 
 if TYPE_CHECKING:
-    from kubist.resources.resource import Resource
+    from kubist.api.resources.resource import Resource
 
 ListMeta = dict[str, Any]
 Chunks = list[bytes]

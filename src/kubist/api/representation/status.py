@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 
 from kubist.api.representation.representation import indented
+from kubist.api.request import parse_query
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import negotiate, protobuf, yaml
 from kubist.model.meta import status
 from kubist.model.schema.catalog import schema_for
-from kubist.request import parse_query
 
 
 def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:

@@ -7,6 +7,8 @@ import datetime
 import email.utils
 import zoneinfo
 
+from kubist.api.kinds.batch import schedule as schedules
+from kubist.api.kinds.batch.jobstatus import is_finished, is_true
 from kubist.base.jsontext.quoting import quoted
 from kubist.control.events import reference_to
 from kubist.control.loop import entry_of
@@ -20,8 +22,6 @@ from kubist.control.workloads.cronjobtimes import (
     seconds_to_next,
 )
 from kubist.control.workloads.pods import PodOwnerLoop
-from kubist.kinds.batch import schedule as schedules
-from kubist.kinds.batch.jobstatus import is_finished, is_true
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_time

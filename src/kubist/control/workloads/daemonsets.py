@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import entry_of
 from kubist.control.workloads import daemonplan, revisions
 from kubist.control.workloads import pods as of_pods
@@ -11,7 +12,6 @@ from kubist.control.workloads.pods import PodOwnerLoop
 from kubist.control.workloads.revisions import HASH_LABEL, History
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 BURST = 250

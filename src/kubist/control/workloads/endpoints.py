@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.control.workloads import endpointplan
 from kubist.control.workloads import pods as of_pods
@@ -9,7 +10,6 @@ from kubist.control.workloads.sliceset import MANAGED_BY, SERVICE, SliceSet, hel
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, label_selector
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Entry
 
 HEADLESS = "service.kubernetes.io/headless"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple, NoReturn
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.resource import Resource
+from kubist.api.resources.strategy import Scale
+from kubist.api.verbs.patch import MERGE
 from kubist.control.loop import Loop, entry_of
 from kubist.control.usage import usage_of
 from kubist.control.workloads.horizontalpodautoscaler_behavior import History, limit
@@ -15,11 +19,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import parse_quantity
 from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
 from kubist.model.meta.status import APIError, not_found
-from kubist.objectclient import ObjectClient
-from kubist.resources.resource import Resource
-from kubist.resources.strategy import Scale
 from kubist.storage.cache import Change
-from kubist.verbs.patch import MERGE
 
 SYNC_SECONDS = 15.0
 NANO = 10**9

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kubist.api.kinds.batch.jobstatus import is_finished
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.control.workloads import pods as of_pods
@@ -30,10 +32,8 @@ from kubist.control.workloads.jobtracking import (
     track,
 )
 from kubist.control.workloads.pods import PodOwnerLoop
-from kubist.kinds.batch.jobstatus import is_finished
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 CONTROLLER = "kubernetes.io/job-controller"

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, controller_of, entry_of
 from kubist.control.values import pod_ready
 from kubist.control.workloads.owned import ORPHAN, OwnedIndex
@@ -18,7 +19,6 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, label_selector
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import parse_time
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change
 
 WANTED = ("generation", "deletionTimestamp", "finalizers", "labels")

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import orjson
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import controller_of
 from kubist.control.workloads import pods as of_pods
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import label_selector
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 
 HASH_LABEL = "controller-revision-hash"
 """Label of pods, and of the revisions of DaemonSets."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.workloads import pods as of_pods
 from kubist.control.workloads.endpointplan import Group, distribute, ports_key
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
 
 GROUP = "discovery.k8s.io"
 SERVICE = "kubernetes.io/service-name"

@@ -1,4 +1,4 @@
-"""Defaults of custom resources, from their schema. Defaults of built-in kinds are code in `kinds/`.
+"""Defaults of custom resources, from their schema. Defaults of built-in kinds are code in `api/kinds/`.
 
 A null in a field that is not nullable counts as absent: it is replaced by the default or removed.
 """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kubist.api.objectclient import ObjectClient
+from kubist.api.request import query_values
+from kubist.api.resources.context import Context
+from kubist.api.verbs.services import Services
 from kubist.base.http.conversation import Conversation
 from kubist.base.http.messages import Answer
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
-from kubist.request import query_values
-from kubist.resources.context import Context
 from kubist.simulation import scripting
 from kubist.simulation.actors import KUBELET
 from kubist.simulation.commands import Run, random_number
@@ -44,7 +45,6 @@ from kubist.simulation.shell.environment import command_of, environment, known_f
 from kubist.simulation.shell.errors import Endless, NoSpace, Unsupported
 from kubist.simulation.shell.filestore import Files, FileStore
 from kubist.simulation.shell.shell import Shell, is_program, separately
-from kubist.verbs.services import Services
 
 PROMPT = "# "
 PROBE_SECONDS = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.kinds.core.podspec.visit import containers_of
+from kubist.api.kinds.core.podspec.visit import containers_of
 from kubist.model.meta.object import Object
 
 ANNOTATION = "kubist.io/"

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from kubist.api.request import truthy
+from kubist.api.verbs.websockets import BASE64, is_websocket, stream_protocol
 from kubist.base.http.messages import Answer, Request, Response, Stream, StreamWriter
 from kubist.base.offload import away
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, bad_request
 from kubist.model.meta.times import format_time, parse_time
-from kubist.request import truthy
 from kubist.simulation.kubeletapi.containers import is_running, status_of
 from kubist.simulation.kubeletapi.podwatch import PodWatch
-from kubist.verbs.websockets import BASE64, is_websocket, stream_protocol
 
 LINE_NANOS = 1_000_000
 """Nanoseconds between the timestamps of two lines. The first line has the time at which the container started."""

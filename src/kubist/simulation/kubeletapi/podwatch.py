@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubist.api.objectstore.registry import Registry
 from kubist.model.meta.object import Object
-from kubist.objectstore.registry import Registry
 from kubist.storage.cache import Change
 
 Changed = Callable[[Object | None], None]

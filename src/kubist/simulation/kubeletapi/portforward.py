@@ -6,12 +6,13 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
+from kubist.api.request import query_values
+from kubist.api.verbs.websockets import is_websocket, offered_protocols
 from kubist.base import eager_task
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
 from kubist.model.meta.object import Object
-from kubist.request import query_values
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.kubeletapi.remotecommand import (
     CREATION_SECONDS,
@@ -20,7 +21,6 @@ from kubist.simulation.kubeletapi.remotecommand import (
     spdy_protocol,
 )
 from kubist.simulation.kubeletapi.targets import Target, TargetError, explanation, is_port, target_of
-from kubist.verbs.websockets import is_websocket, offered_protocols
 
 PROTOCOL = "portforward.k8s.io"
 TUNNEL = f"SPDY/3.1+{PROTOCOL}"

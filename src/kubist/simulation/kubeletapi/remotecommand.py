@@ -7,15 +7,15 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from kubist.api.request import truthy
+from kubist.api.verbs.websockets import is_websocket, offered_protocols
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, bad_request, internal_error
-from kubist.request import truthy
 from kubist.simulation.kubeletapi import channels
 from kubist.simulation.shell.container import Io
-from kubist.verbs.websockets import is_websocket, offered_protocols
 
 CREATION_SECONDS = 30.0
 """Seconds that a SPDY client has to open its streams."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop, entry_of
 from kubist.control.queue import Queue
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.simulation.actors import SCHEDULER
 from kubist.simulation.scheduler import writes
 from kubist.simulation.scheduler.cycle import NO_NODES, Cycle, Rejected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubist.admission.amounts import pod_requests
+from kubist.api.admission.amounts import pod_requests
 from kubist.control.nodeaffinity import NodeRule, named_nodes, preferred_rules, required_rule
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.events import reference_to
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.simulation.scheduler.podinfo import Key
 from kubist.simulation.scheduler.volumes import SELECTED_NODE, Binding
 

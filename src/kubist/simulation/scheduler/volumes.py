@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.nodeaffinity import selector_rule
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import parse_quantity
 from kubist.model.meta.selectors import label_selector
-from kubist.objectclient import ObjectClient
 from kubist.simulation.scheduler.podinfo import PodInfo
 from kubist.simulation.scheduler.refusal import Refusal
 from kubist.simulation.scheduler.snapshot import NodeInfo, Snapshot

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
+from kubist.api.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
+from kubist.api.objectclient import Edit, ObjectClient
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import Edit, ObjectClient
 from kubist.simulation.scheduler.podinfo import PodInfo
 
 NAME = "default-scheduler"

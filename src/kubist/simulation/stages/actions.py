@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubist.api.filters.usernames import account_groups, split_username
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.context import User
+from kubist.api.resources.resource import Resource
+from kubist.api.verbs.patch import APPLY
 from kubist.control.events import EventRecorder
-from kubist.filters.usernames import account_groups, split_username
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
-from kubist.resources.context import User
-from kubist.resources.resource import Resource
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.limits import StageError
 from kubist.simulation.stages.steps import Apply, ChangeFinalizers, Delete, Patch, SendEvent, Step
 from kubist.storage.cache import Entry
-from kubist.verbs.patch import APPLY
 
 AUTHENTICATED = "system:authenticated"
 

@@ -6,8 +6,8 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kubist.api.objectclient import ObjectClient
 from kubist.model.meta.object import Object
-from kubist.objectclient import ObjectClient
 from kubist.simulation.stages.limits import StageError
 
 DEFAULT_NETWORK = "10.244.0.0/16"

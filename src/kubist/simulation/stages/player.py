@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from kubist.config import KUBERNETES_VERSION
+from kubist.api.config import KUBERNETES_VERSION
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.resource import Resource
 from kubist.control import staged
 from kubist.control.loop import Loop
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.objectclient import ObjectClient
-from kubist.resources.resource import Resource
 from kubist.simulation.actors import STAGES
 from kubist.simulation.stages import sources
 from kubist.simulation.stages.actions import Actions

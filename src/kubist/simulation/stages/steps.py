@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kubist.api.verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
@@ -12,7 +13,6 @@ from kubist.simulation.stages.fields import Fields
 from kubist.simulation.stages.gotemplate import Template
 from kubist.simulation.stages.gotemplate.environment import Environment
 from kubist.simulation.stages.limits import StageError
-from kubist.verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC
 
 _TYPES = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC}
 _APPLY_TYPES = {"apply": APPLY, "merge": MERGE, "strategic": STRATEGIC}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.api.objectclient import ObjectClient
 from kubist.control.loop import Loop
-from kubist.objectclient import ObjectClient
 from kubist.storage.cache import Change, Collection
 
 if TYPE_CHECKING:

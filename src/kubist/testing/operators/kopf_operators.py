@@ -24,8 +24,8 @@ from kubist.testing.operators.operator import (
 from kubist.testing.operators.run_kopf import Watch
 
 if TYPE_CHECKING:
+    from kubist.api.verbs.watch import Watcher
     from kubist.testing.cluster import Cluster
-    from kubist.verbs.watch import Watcher
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kubist.api.resources.resource import Resources
 from kubist.base.hints import did_you_mean
 from kubist.model.meta.object import Object
-from kubist.resources.resource import Resources
 from kubist.testing import references
 
 # pytest omits the frames of this module from its reports.

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kubist.api.resources.resource import Resources
 from kubist.base.hints import did_you_mean
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.resources.resource import Resources
 from kubist.testing.refused import Refused
 from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions, MutatingHook, ValidatingHook
 from kubist.testing.webhooks.arguments import Function

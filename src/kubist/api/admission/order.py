@@ -1,0 +1,146 @@
+"""Order of the admission plugins, and the plugins that a configuration enables."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from kubist.api.admission import configuration
+from kubist.api.admission.plugin import Plugin
+from kubist.api.config import Config
+from kubist.model import featuregates
+
+ORDER = (
+    "AlwaysAdmit",
+    "NamespaceAutoProvision",
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "ImagePolicyWebhook",
+    "PodSecurity",
+    "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PodGroupProtection",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "ClusterTrustBundleAttest",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    "DenyServiceExternalIPs",
+    "PodTopologyLabels",
+    "PodGroupWorkloadExists",
+    "NodeDeclaredFeatureValidator",
+    "JobValidation",
+    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+    "AlwaysDeny",
+)
+
+OFF_BY_DEFAULT = frozenset(
+    (
+        "AlwaysAdmit",
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "LimitPodHardAntiAffinityTopology",
+        "NodeRestriction",
+        "AlwaysPullImages",
+        "ImagePolicyWebhook",
+        "PodNodeSelector",
+        "PodTolerationRestriction",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "OwnerReferencesPermissionEnforcement",
+        "DenyServiceExternalIPs",
+        "AlwaysDeny",
+    )
+)
+
+WITHOUT_EFFECT = frozenset(
+    (
+        "AlwaysAdmit",
+        "JobValidation",
+        "NodeDeclaredFeatureValidator",
+        "PodGroupProtection",
+        "PodGroupWorkloadExists",
+    )
+)
+"""Plugins that are accepted without effect: AlwaysAdmit, and those whose feature gate is off."""
+
+MISSING = {
+    "EventRateLimit": "limit requests with FlowSchemas and PriorityLevelConfigurations",
+    "ImagePolicyWebhook": "use a ValidatingWebhookConfiguration or a ValidatingAdmissionPolicy for pods",
+}
+"""Plugins that restrict clients and are not implemented, with the recommended replacement."""
+
+
+GATES = {
+    "MutatingAdmissionPolicy": "MutatingAdmissionPolicy",
+    "PodTopologyLabelsAdmission": "PodTopologyLabels",
+}
+"""Feature gate → plugin that is on by default only with the gate."""
+
+
+def enabled(config: Config) -> list[str]:
+    """Names of the enabled plugins, in order. Raises ValueError for unknown or contradictory names."""
+    if config.admission_control:
+        return _exactly(config)
+    on, off = set(config.enable_admission_plugins), set(config.disable_admission_plugins)
+    for flag, names in (("enable", on), ("disable", off)):
+        for name in sorted(names - set(ORDER)):
+            raise ValueError(f'{flag}-admission-plugins plugin "{name}" is unknown')
+    if on & off:
+        listed = " ".join(sorted(on & off))
+        raise ValueError(f"[{listed}] in enable-admission-plugins and disable-admission-plugins overlapped")
+    for name in sorted(on & MISSING.keys()):
+        raise ValueError(f'--enable-admission-plugins: "{name}" is not supported: {MISSING[name]}')
+    gated = {plugin for gate, plugin in GATES.items() if not featuregates.enabled(config.feature_gates, gate)}
+    off_by_default = OFF_BY_DEFAULT | gated
+    return [name for name in ORDER if name in on or (name not in off and name not in off_by_default)]
+
+
+def _exactly(config: Config) -> list[str]:
+    """Plugins of the deprecated flag `--admission-control`, in order."""
+    if config.enable_admission_plugins or config.disable_admission_plugins:
+        raise ValueError(
+            "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
+        )
+    for name in config.admission_control:
+        if name not in ORDER:
+            raise ValueError(f'admission-control plugin "{name}" is unknown')
+        if name in MISSING:
+            raise ValueError(f'--admission-control: "{name}" is not supported: {MISSING[name]}')
+    return [name for name in ORDER if name in config.admission_control]
+
+
+def build(config: Config) -> list[Plugin]:
+    """Enabled plugins that have an effect."""
+    settings = configuration.load(config.admission_control_config_file)
+    return [_load(name, settings.get(name)) for name in enabled(config) if name not in WITHOUT_EFFECT]
+
+
+def _load(name: str, settings: dict[str, Any] | None) -> Plugin:
+    module = importlib.import_module(f"kubist.api.admission.plugins.{name.lower()}")
+    kind: type[Plugin] = getattr(module, name)
+    if settings and kind.__init__ is Plugin.__init__:
+        raise ValueError(
+            f"--admission-control-config-file: a configuration of the plugin {name} is not supported; remove it"
+        )
+    return kind(settings)

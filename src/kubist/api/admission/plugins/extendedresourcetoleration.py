@@ -1,0 +1,25 @@
+"""ExtendedResourceToleration: a pod that requests an extended resource tolerates the taint of that name."""
+
+from __future__ import annotations
+
+from kubist.api.admission.plugin import CREATE, UPDATE, Plugin
+from kubist.api.kinds.shared.resourcenames import is_extended
+from kubist.api.resources.context import Context
+from kubist.model.meta.object import Object
+
+
+class ExtendedResourceToleration(Plugin):
+    resources = ("pods",)
+    operations = (CREATE, UPDATE)
+
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        spec = new["spec"]
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        asked = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
+        for name in sorted(filter(is_extended, asked)):
+            wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+            held = spec.get("tolerations") or []
+            same = [t for t in held if (t.get("key"), t.get("effect")) == (name, "NoSchedule")]
+            if wanted not in held:
+                spec["tolerations"] = [*(t for t in held if t not in same), wanted]

@@ -1,0 +1,25 @@
+"""StorageObjectInUseProtection: adds the finalizer that keeps volumes, claims and volume attributes classes in use."""
+
+from __future__ import annotations
+
+from kubist.api.admission.plugin import CREATE, Plugin
+from kubist.api.resources.context import Context
+from kubist.model.meta.object import Object
+
+FINALIZERS = {
+    "persistentvolumes": "kubernetes.io/pv-protection",
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "volumeattributesclasses": "kubernetes.io/vac-protection",
+}
+
+
+class StorageObjectInUseProtection(Plugin):
+    resources = ("persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses.storage.k8s.io")
+    operations = (CREATE,)
+
+    def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        assert new is not None
+        held = new["metadata"].get("finalizers") or []
+        finalizer = FINALIZERS[ctx.resource.resource]
+        if finalizer not in held:
+            new["metadata"]["finalizers"] = [*held, finalizer]

@@ -1,0 +1,57 @@
+"""Schemas of a CRD in their OpenAPI form: one for each version, all nested schemas, and warnings about formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubist.api.crd import definition
+from kubist.model.cel.formats import recognized
+from kubist.model.meta.object import Object
+
+Props = dict[str, Any]
+
+_ONE = ("not", "items", "additionalProperties", "additionalItems")
+_SEVERAL = ("allOf", "anyOf", "oneOf")
+_NAMED = ("properties", "patternProperties", "definitions", "dependencies")
+
+
+def schemas(spec: Object) -> list[Props]:
+    found = [definition.schema_of(version) for version in spec.get("versions") or ()]
+    return [props for props in found if props is not None]
+
+
+def walk(props: Props) -> Iterator[Props]:
+    """The schema and all nested schemas, parents first."""
+    left = [props]
+    while left:
+        props = left.pop()
+        yield props
+        inner: list[Any] = [
+            found for name in _NAMED if name in props for found in (props[name] or {}).values()
+        ]
+        inner += [found for name in _SEVERAL if name in props for found in props[name] or ()]
+        for name in _ONE:
+            if name in props:
+                found = props[name]
+                inner += found if isinstance(found, list) else [found]
+        left += [found for found in reversed(inner) if isinstance(found, dict)]
+
+
+def node_count(spec: Object) -> int:
+    return sum(1 for props in schemas(spec) for _ in walk(props))
+
+
+def formats_warnings(new: Object, old: Object | None) -> list[str]:
+    """Warnings about unrecognized formats. On an update, only formats that the old CRD does not use."""
+    known = set(_unrecognized(old["spec"])) if old is not None else set()
+    return [f'unrecognized format "{name}"' for name in _unrecognized(new["spec"]) if name not in known]
+
+
+def _unrecognized(spec: Object) -> list[str]:
+    return [
+        inner["format"]
+        for props in schemas(spec)
+        for inner in walk(props)
+        if inner.get("format") and not recognized(inner.get("type") or "", inner["format"])
+    ]

@@ -1,0 +1,149 @@
+"""One version of a custom resource: decoding, defaulting, pruning and validation of its objects.
+
+Built from a CRD when it is served; compiled on first use; immutable.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import orjson
+
+from kubist.api.crd import definition, embedded, listtypes, node
+from kubist.api.crd.metadata import typed_metadata
+from kubist.api.crd.rules.objects import Rules, compile_rules
+from kubist.api.crd.validation.schema import Validator, compile_schema
+from kubist.model.meta import fields, status
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.numerals import odd_number, rounded
+from kubist.model.meta.object import Object
+from kubist.model.schema.defaulting import Fill, compile_defaults, drop_nulls
+from kubist.model.schema.node import Schema
+from kubist.model.schema.pruning import prune
+
+
+class Version:
+    """A version of a CRD, served or not."""
+
+    def __init__(self, crd: Object, spec: Object) -> None:
+        self.group: str = crd["spec"]["group"]
+        self.name: str = spec["name"]
+        self.kind: str = crd["status"]["acceptedNames"]["kind"]
+        self.api_version = f"{self.group}/{self.name}"
+        self.served = bool(spec.get("served"))
+        self.storage = bool(spec.get("storage"))
+        self.spec = spec
+        self.props: Object | None = definition.schema_of(spec)
+        self.preserves = bool(crd["spec"].get("preserveUnknownFields"))
+        """`spec.preserveUnknownFields: true`, which only CRDs from v1beta1 have: no field is pruned."""
+        subresources = definition.subresources_of(spec)
+        self.status = "status" in subresources
+        self.scale: Object | None = subresources.get("scale")
+
+    @functools.cached_property
+    def structural(self) -> Schema:
+        return node.structural(self.props)
+
+    @functools.cached_property
+    def applied(self) -> Schema:
+        if self.preserves:
+            return node.applied({**(self.props or {}), "x-kubernetes-preserve-unknown-fields": True})
+        return node.applied(self.props)
+
+    @functools.cached_property
+    def validator(self) -> Validator | None:
+        return compile_schema(self.props) if self.props is not None else None
+
+    @functools.cached_property
+    def status_validator(self) -> Validator | None:
+        status = ((self.props or {}).get("properties") or {}).get("status")
+        return compile_schema(status) if status is not None else None
+
+    @functools.cached_property
+    def rules(self) -> Rules | None:
+        return compile_rules(self.props, root=True) if self.props is not None else None
+
+    @functools.cached_property
+    def _keywords(self) -> frozenset[str]:
+        """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be skipped."""
+        found: set[str] = set()
+        _collect_keywords(self.props or {}, found)
+        return frozenset(found)
+
+    @functools.cached_property
+    def _fill(self) -> Fill | None:
+        return compile_defaults(self.structural) if "default" in self._keywords else None
+
+    @property
+    def embeds(self) -> bool:
+        return "x-kubernetes-embedded-resource" in self._keywords
+
+    def coerce(self, obj: Object, *, lenient: bool = False) -> list[str]:
+        """Makes an object fit the schema, in place: decodes metadata, drops unknown fields and forbidden
+        nulls. Returns the dropped paths. `lenient` also drops mistyped metadata fields instead of raising
+        DecodeError."""
+        unknown: list[str] = []
+        if "metadata" in obj:
+            obj["metadata"], complaints = typed_metadata(obj["metadata"], lenient=lenient)
+            unknown += complaints
+        if not self.preserves:
+            unknown += prune(self.structural, obj)
+            if b"null" in orjson.dumps(obj):
+                drop_nulls(self.structural, obj)
+        if self.embeds:
+            unknown += embedded.coerce(self.structural, obj, lenient=lenient)
+        return unknown
+
+    def decode(self, value: Object) -> tuple[Object, list[str]]:
+        """Decodes an object from a client: the pruned object, and a complaint for each unknown field."""
+        kind = value.get("kind", self.kind)
+        if kind != self.kind:
+            metadata = value.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+            error = fields.invalid("kind", kind, f"must be {self.kind}")
+            raise status.invalid(self.group, kind, name if isinstance(name, str) else "", [error])
+        value = dict(_exact(value))  # a patch without changes passes the live object itself
+        unknown = self.coerce(value)
+        return self.with_type_first(value, value.get("metadata")), [
+            f'unknown field "{path}"' for path in unknown
+        ]
+
+    def adopt(self, merged: Object) -> Object:
+        """Completes an object that server-side apply merged. Only unknown metadata fields are dropped."""
+        merged = _exact(merged)
+        if self.embeds:
+            embedded.coerce(self.structural, merged)
+        return self.with_type_first(merged, typed_metadata(merged.get("metadata"))[0])
+
+    def with_type_first(self, value: Object, metadata: Any) -> Object:
+        """The object with kind, apiVersion and metadata first, the field order of stored objects."""
+        frame = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata or {}}
+        return frame | {key: inner for key, inner in value.items() if key not in frame}
+
+    def default(self, obj: Object) -> None:
+        if self._fill is not None:
+            self._fill(obj)
+
+    def validate_lists(self, obj: Object) -> list[FieldError]:
+        if "x-kubernetes-list-type" not in self._keywords:
+            return []
+        return listtypes.validate(self.structural, obj)
+
+    def validate_embedded(self, obj: Object) -> list[FieldError]:
+        return embedded.validate(self.structural, obj) if self.embeds else []
+
+
+def _collect_keywords(props: Object, found: set[str]) -> None:
+    """Collects the keywords of a schema and of its nested value schemas."""
+    found.update(props)
+    for inner in (props.get("properties") or {}).values():
+        _collect_keywords(inner, found)
+    for name in ("items", "additionalProperties"):
+        if isinstance(props.get(name), dict):
+            _collect_keywords(props[name], found)
+
+
+def _exact(value: Object) -> Object:
+    """The value with numbers rounded as typed decoding rounds them."""
+    return rounded(value) if odd_number(orjson.dumps(value, default=str)) else value

@@ -1,0 +1,133 @@
+"""Conversion webhook of a CRD: sends objects in a ConversionReview and validates the converted objects.
+
+The webhook may change only labels and annotations in metadata. A changed name, namespace or uid is an error;
+the server restores all other metadata fields.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kubist.api.webhooks.client import WebhookClient, trust
+from kubist.base.http.client import CallFailed
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Objects
+
+log = logging.getLogger("kubist.crd")
+
+TIMEOUT = 30.0
+REVIEW_VERSIONS = ("v1", "v1beta1")
+GROUP = "apiextensions.k8s.io"
+
+
+def valid_ca_bundle(bundle: str) -> bool:
+    try:
+        trust(bundle)
+    except ValueError:
+        return False
+    return True
+
+
+def webhook_of(crd: Object, objects: Objects) -> Webhook | None:
+    conversion = crd["spec"].get("conversion") or {}
+    if conversion.get("strategy") != "Webhook":
+        return None
+    return Webhook(conversion["webhook"], crd["spec"]["names"]["kind"], objects)
+
+
+class Webhook:
+    """Client for one conversion webhook. It speaks the first of conversionReviewVersions that the server supports."""
+
+    def __init__(self, webhook: Object, kind: str, objects: Objects) -> None:
+        self._client = WebhookClient(webhook.get("clientConfig") or {})
+        versions = webhook.get("conversionReviewVersions") or ()
+        self._version = next((version for version in versions if version in REVIEW_VERSIONS), "")
+        self._kind = kind
+        self._objects = objects
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another version, as converted by the webhook. Raises a 500 error on any failure."""
+        failed = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
+        try:
+            review = self._review(obj, api_version)
+            code, body = await self._client.post(
+                self._objects, orjson.dumps(review), timeout=TIMEOUT, query=f"timeout={TIMEOUT:.0f}s"
+            )
+        except CallFailed as error:
+            raise _failure(failed + str(error)) from None
+        if code != 200:
+            raise _failure(f"{failed}the server answered {code}")
+        try:
+            return self._converted(obj, api_version, review, body)
+        except _WrongAnswer as error:
+            raise _failure(failed + str(error)) from None
+
+    def _review(self, obj: Object, api_version: str) -> Object:
+        request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": api_version, "objects": [obj]}
+        return {
+            "kind": "ConversionReview",
+            "apiVersion": f"{GROUP}/{self._version or 'v1'}",
+            "request": request,
+        }
+
+    def _converted(self, obj: Object, api_version: str, review: Object, body: bytes) -> Object:
+        try:
+            answer = orjson.loads(body)
+            response = answer.get("response")
+        except (ValueError, AttributeError):
+            raise _WrongAnswer("the answer is no ConversionReview") from None
+        if answer.get("kind") != review["kind"] or answer.get("apiVersion") != review["apiVersion"]:
+            given = f"{answer.get('apiVersion')}, Kind={answer.get('kind')}"
+            raise _WrongAnswer(f"expected webhook response of {review['apiVersion']}, got {given}")
+        if not isinstance(response, dict):
+            raise _WrongAnswer("no response provided")
+        if response.get("uid") != review["request"]["uid"]:
+            raise _WrongAnswer(
+                f'expected response.uid="{review["request"]["uid"]}", got "{response.get("uid")}"'
+            )
+        result = response.get("result") or {}
+        if result.get("status") != "Success":
+            raise _WrongAnswer(result.get("message") or "no message")
+        converted = response.get("convertedObjects") or []
+        if len(converted) != 1:
+            raise _WrongAnswer(f"webhook returned {len(converted)} objects, expected 1")
+        new = converted[0]
+        if not isinstance(new, dict) or new.get("apiVersion") != api_version:
+            given = str(new.get("apiVersion") if isinstance(new, dict) else new)
+            raise _WrongAnswer(
+                f"webhook returned invalid object at index 0: expected {api_version}, got {given}"
+            )
+        if new.get("kind") != obj["kind"]:
+            raise _WrongAnswer(f"webhook returned an object of kind {new.get('kind')}")
+        new["metadata"] = _metadata(obj["metadata"], new.get("metadata"))
+        return new
+
+
+class _WrongAnswer(Exception):
+    """Invalid response of the webhook."""
+
+
+def _failure(why: str) -> status.APIError:
+    log.warning("%.500s", why)
+    return status.plain_error(why)
+
+
+def _metadata(before: Object, after: Any) -> Object:
+    """The original metadata with the labels and annotations of the converted object."""
+    if not isinstance(after, dict):
+        raise _WrongAnswer("converted object has no metadata")
+    for name in ("name", "namespace", "uid"):
+        if after.get(name, "") != before.get(name, ""):
+            raise _WrongAnswer(f"must have the same {name}: {after.get(name, '')} != {before.get(name, '')}")
+    kept = {key: value for key, value in before.items() if key not in ("labels", "annotations")}
+    for name in ("labels", "annotations"):
+        if after.get(name):
+            kept[name] = after[name]
+    return kept

@@ -1,0 +1,119 @@
+"""OpenAPI v3: one document per group-version, with the schemas that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubist.api.discovery.openapi_parameters import place, type_of
+from kubist.api.discovery.openapi_paths import TEXT, Operation, Path
+from kubist.model.meta.object import Object
+from kubist.model.schema.openapi import REF
+
+Definition = Callable[[str], Object]
+
+INFO = {"title": "Kubernetes", "version": "1.36"}
+CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+SECURITY = {
+    "BearerToken": {
+        "type": "apiKey",
+        "description": "A bearer token.",
+        "name": "authorization",
+        "in": "header",
+    }
+}
+
+
+def document(paths: Iterable[Path], definition: Definition, info: Object = INFO) -> Object:
+    """Document of these paths. `definition` returns the schema of a type by name."""
+    shown = {path.path: path_item(path, _operation, parameter) for path in paths}
+    schemas: Object = {}
+    wanted = sorted(referred(shown))
+    while wanted:
+        for name in wanted:
+            schemas[name] = definition(name)
+        wanted = sorted({ref for name in wanted for ref in referred(schemas[name])} - schemas.keys())
+    components: Object = {"schemas": dict(sorted(schemas.items()))} if schemas else {}
+    if info is INFO:
+        components["securitySchemes"] = SECURITY
+    return {"openapi": "3.0.0", "info": info, "paths": dict(sorted(shown.items())), "components": components}
+
+
+def referred(value: Any) -> set[str]:
+    """Names of the types that a part of a document refers to."""
+    found: set[str] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            ref = value.get("$ref")
+            if isinstance(ref, str):
+                found.add(ref.rpartition("/")[2])
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return found
+
+
+def shared_parameters(path: Path) -> tuple[str, ...]:
+    """Parameters of the path: those in the path itself, and those that all its operations have."""
+    common = set.intersection(*(set(operation.parameters) for operation in path.operations))
+    return tuple(sorted({*path.parameters, *common}))
+
+
+def path_item(
+    path: Path,
+    describe_operation: Callable[[Operation, set[str]], Object],
+    describe_parameter: Callable[[str], Object],
+) -> Object:
+    common = shared_parameters(path)
+    item: Object = {
+        operation.method: describe_operation(operation, set(common)) for operation in path.operations
+    }
+    if common:
+        item["parameters"] = [describe_parameter(name) for name in common]
+    return item
+
+
+def parameter(name: str) -> Object:
+    return {**place(name), "schema": {"type": type_of(name), "uniqueItems": True}}
+
+
+def _operation(operation: Operation, common: set[str]) -> Object:
+    shown: Object = {
+        "tags": [operation.tag],
+        "description": operation.description,
+        "operationId": operation.id,
+    }
+    own = [name for name in sorted(operation.parameters) if name not in common]
+    if own:
+        shown["parameters"] = [parameter(name) for name in own]
+    if operation.body:
+        body: Object = {"content": _content(sorted(operation.consumes), operation.body)}
+        if operation.body_required:
+            body["required"] = True
+        shown["requestBody"] = body
+    shown["responses"] = {
+        code: {"description": _MEANING[code], "content": _content(sorted(operation.produces), type)}
+        for code, type in operation.responses.items()
+    }
+    shown["responses"]["401"] = {"description": _MEANING["401"]}
+    return shown | extensions(operation)
+
+
+def extensions(operation: Operation) -> Object:
+    shown: Object = {}
+    if operation.action:
+        shown["x-kubernetes-action"] = operation.action
+    if operation.kind:
+        group, version, kind = operation.kind
+        shown["x-kubernetes-group-version-kind"] = {"group": group, "version": version, "kind": kind}
+    return shown
+
+
+def _content(types: Iterable[str], type: str) -> Object:
+    schema = {"type": "string"} if type == TEXT else {"$ref": REF + type}
+    return {media: {"schema": schema} for media in types}
+
+
+_MEANING = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}

@@ -1,0 +1,127 @@
+"""APIService: the server of a group-version. Without spec.service this server serves it, so it is Available."""
+
+from __future__ import annotations
+
+import base64
+from typing import ClassVar
+
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.base.jsontext.quoting import quoted
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
+
+_STATUSES = ("True", "False", "Unknown")
+
+
+class APIServiceStatus(Update):
+    reset_fields = ("metadata", "spec")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(
+            new,
+            old,
+            "spec",
+            "metadata.annotations",
+            "metadata.finalizers",
+            "metadata.labels",
+            "metadata.ownerReferences",
+        )
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+        for index, condition in enumerate((new.get("status") or {}).get("conditions") or ()):
+            if condition.get("status") not in _STATUSES:
+                path = f"status.conditions[{index}].status"
+                errors.append(fields.not_supported(path, condition.get("status", ""), _STATUSES))
+        return errors
+
+
+class APIServiceStrategy(Strategy):
+    unconditional_update = False
+    lenient_metadata = True
+    reset_fields = ("status",)
+    subresources: ClassVar = {"status": APIServiceStatus()}
+
+    def default(self, obj: Object) -> None:
+        service = (obj.get("spec") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = {}
+        if (obj.get("spec") or {}).get("service") is None:
+            available = {
+                "type": "Available",
+                "status": "True",
+                "lastTransitionTime": ctx.now,
+                "reason": "Local",
+                "message": "Local APIServices are always available",
+            }
+            obj["status"]["conditions"] = [available]
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate_metadata(obj) + _validate_spec(obj.get("spec") or {})
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+        return errors + self.validate_create(ctx, new)
+
+
+def _validate_metadata(obj: Object) -> Errors:
+    """Validates metadata. The name must be `<version>.<group>`."""
+    spec = obj.get("spec") or {}
+    wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
+
+    def validate_name(name: str, _prefix: bool) -> list[str]:
+        why = f'must be `spec.version+"."+spec.group`: {quoted(wanted)}'
+        return names.path_segment(name) or ([] if name == wanted else [why])
+
+    return objectmeta.validate_create(
+        obj["metadata"], namespaced=False, validate_name=validate_name, qualified_finalizers=False
+    )
+
+
+def _validate_spec(spec: Object) -> Errors:
+    errors = []
+    group = spec.get("group", "")
+    version = spec.get("version", "")
+    if not group and version != "v1":
+        why = "only v1 may have an empty group and it better be legacy kube"
+        errors.append(fields.required("spec.group", why))
+    if group:
+        errors += [fields.invalid("spec.group", group, message) for message in names.dns_subdomain(group)]
+    errors += [fields.invalid("spec.version", version, message) for message in names.dns_1035_label(version)]
+    for name, limit in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        priority = spec.get(name, 0)
+        if not 0 < priority <= limit:
+            errors.append(fields.invalid(f"spec.{name}", priority, f"must be positive and less than {limit}"))
+    insecure = spec.get("insecureSkipTLSVerify", False)
+    bundle = spec.get("caBundle")
+    service = spec.get("service")
+    if service is None:
+        if bundle:
+            why = "local APIServices may not have a caBundle"
+            errors.append(fields.invalid("spec.caBundle", f"{len(base64.b64decode(bundle))} bytes", why))
+        if insecure:
+            why = "local APIServices may not have insecureSkipTLSVerify"
+            errors.append(fields.invalid("spec.insecureSkipTLSVerify", insecure, why))
+        return errors
+    errors += [
+        fields.required(f"spec.service.{name}") for name in ("namespace", "name") if not service.get(name)
+    ]
+    port = service.get("port", 0)
+    errors += [
+        fields.invalid("spec.service.port", port, f"port is not valid: {message}")
+        for message in names.port_number(port)
+    ]
+    if insecure and bundle:
+        why = "may not be true if caBundle is present"
+        errors.append(fields.invalid("spec.insecureSkipTLSVerify", insecure, why))
+    return errors
+
+
+strategy = APIServiceStrategy()

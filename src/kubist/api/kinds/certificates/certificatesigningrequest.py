@@ -1,0 +1,241 @@
+"""CertificateSigningRequest: spec.username and the related fields are the requesting user's. `/approval` approves
+it, and `/status` issues the certificate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.api.kinds.certificates import pem
+from kubist.api.kinds.certificates.signers import validate_signer_name
+from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.object import Object
+
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+USAGES = frozenset(
+    (
+        "any",
+        "cert sign",
+        "client auth",
+        "code signing",
+        "content commitment",
+        "crl sign",
+        "data encipherment",
+        "decipher only",
+        "digital signature",
+        "email protection",
+        "encipher only",
+        "ipsec end system",
+        "ipsec tunnel",
+        "ipsec user",
+        "key agreement",
+        "key encipherment",
+        "microsoft sgc",
+        "netscape sgc",
+        "ocsp signing",
+        "s/mime",
+        "server auth",
+        "signing",
+        "timestamping",
+    )
+)
+_FINAL = ("Approved", "Denied", "Failed")
+"""Condition types that allow only status True and cannot be removed."""
+
+
+def _conditions(csr: Object) -> list[Object]:
+    return (csr.get("status") or {}).get("conditions") or []
+
+
+def _of_type(csr: Object, kind: str) -> list[Object]:
+    return [condition for condition in _conditions(csr) if condition.get("type") == kind]
+
+
+def _any_name(_name: str, _prefix: bool) -> list[str]:
+    return []
+
+
+class CertificateSigningRequestStatus(Update):
+    """`/status`: the certificate, and conditions other than Approved and Denied."""
+
+    reset_fields = ("spec", "status.conditions")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+        for kind in ("Approved", "Denied"):
+            before = _of_type(old, kind)
+            places = [i for i, condition in enumerate(_conditions(new)) if condition.get("type") == kind]
+            if len(before) == len(places):
+                for place, condition in zip(places, before, strict=True):
+                    _conditions(new)[place] = condition
+        _fill_times(ctx, new, old)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_update(new, old, may_issue=True)
+
+
+class CertificateSigningRequestApproval(Update):
+    """`/approval`: the conditions only."""
+
+    reset_fields = ("spec", "status.certificate")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        _fill_times(ctx, new, old)
+        keep(new, old, "spec")
+        status = dict(old.get("status") or {})
+        status.pop("conditions", None)
+        if _conditions(new):
+            status["conditions"] = _conditions(new)
+        new["status"] = status
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_update(new, old, may_approve=True)
+
+
+class CertificateSigningRequestStrategy(Strategy):
+    reset_fields = ("spec", "status")
+    field_labels: ClassVar = {"spec.signerName": "spec.signerName"}
+    namespace_selectable = False
+    subresources: ClassVar = {
+        "approval": CertificateSigningRequestApproval(),
+        "status": CertificateSigningRequestStatus(),
+    }
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return []
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        for name in ("username", "uid", "groups", "extra"):
+            spec.pop(name, None)
+        spec.update(ctx.user.info())
+        obj["status"] = {}
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec", "status")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj, None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_update(new, old)
+
+
+def _fill_times(ctx: Context, new: Object, old: Object) -> None:
+    before = {
+        (condition.get("type", ""), condition.get("status")): condition["lastTransitionTime"]
+        for condition in reversed(_conditions(old))
+        if condition.get("lastTransitionTime")
+    }
+    for condition in _conditions(new):
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or ctx.now
+        if condition.get("lastTransitionTime"):
+            continue
+        identity = condition.get("type", ""), condition.get("status")
+        condition["lastTransitionTime"] = before.get(identity, ctx.now)
+
+
+def _validate(csr: Object, old: Object | None) -> Errors:
+    """Validates the request. An update accepts usages, conditions and a certificate that were already invalid."""
+    spec = csr.get("spec") or {}
+    before = (old or {}).get("spec") or {}
+    errors = []
+    wrong = pem.request_error(spec.get("request") or "")
+    if wrong:
+        errors.append(fields.invalid("spec.request", spec.get("request"), wrong))
+    usages = spec.get("usages") or []
+    if not usages:
+        errors.append(fields.required("spec.usages"))
+    if USAGES.issuperset(before.get("usages") or ()):
+        errors += [
+            fields.not_supported(f"spec.usages[{index}]", usage, sorted(USAGES))
+            for index, usage in enumerate(usages)
+            if usage not in USAGES
+        ]
+    if not repeats(before.get("usages") or []):
+        errors += [fields.duplicate(f"spec.usages[{index}]", usages[index]) for index in repeats(usages)]
+    signer = spec.get("signerName", "")
+    if signer == LEGACY_SIGNER and before.get("signerName") != LEGACY_SIGNER:
+        why = "the legacy signerName is not allowed via this API version"
+        errors.append(fields.invalid("spec.signerName", signer, why))
+    else:
+        errors += validate_signer_name(signer, "spec.signerName")
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < 600:
+        why = "may not specify a duration less than 600 seconds (10 minutes)"
+        errors.append(fields.invalid("spec.expirationSeconds", seconds, why))
+    errors += _validate_conditions(csr, old or {})
+    return errors + _validate_certificate(csr, old)
+
+
+def _validate_conditions(csr: Object, old: Object) -> Errors:
+    path = "status.conditions"
+    types = [condition.get("type", "") for condition in _conditions(csr)]
+    old_types = [condition.get("type", "") for condition in _conditions(old)]
+    may_repeat, may_contradict = bool(repeats(old_types)), {"Approved", "Denied"}.issubset(old_types)
+    no_type = "" in old_types
+    seen: set[str] = set()
+    errors: Errors = []
+    for index, condition in enumerate(_conditions(csr)):
+        kind = types[index]
+        if not kind and not no_type:
+            errors.append(fields.required(f"{path}[{index}].type"))
+        status = condition.get("status", "")
+        allowed = ("True",) if kind in _FINAL else ("False", "True", "Unknown")
+        if not status:
+            errors.append(fields.required(f"{path}[{index}].status"))
+        elif status not in allowed:
+            errors.append(fields.not_supported(f"{path}[{index}].status", status, allowed))
+        other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
+        if other in seen and not may_contradict:
+            why = "Approved and Denied conditions are mutually exclusive"
+            errors.append(fields.invalid(path, kind, why))
+        if kind in seen and not may_repeat:
+            errors.append(fields.duplicate(f"{path}[{index}].type", kind))
+        seen.add(kind)
+    return errors
+
+
+def _certificate(csr: Object | None) -> str:
+    certificate: str = ((csr or {}).get("status") or {}).get("certificate") or ""
+    return certificate
+
+
+def _validate_certificate(csr: Object, old: Object | None) -> Errors:
+    if old is not None and (
+        _certificate(csr) == _certificate(old) or pem.certificates_error(_certificate(old))
+    ):
+        return []
+    wrong = pem.certificates_error(_certificate(csr))
+    return [fields.invalid("status.certificate", "<certificate data>", wrong)] if wrong else []
+
+
+def _validate_update(
+    new: Object, old: Object, *, may_approve: bool = False, may_issue: bool = False
+) -> Errors:
+    path = "status.conditions"
+    errors = objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=_any_name)
+    errors += _validate(new, old)
+    errors += [
+        fields.forbidden(path, f'updates may not remove a condition of type "{kind}"')
+        for kind in _FINAL
+        if len(_of_type(new, kind)) < len(_of_type(old, kind))
+    ]
+    for kind in () if may_approve else ("Approved", "Denied"):
+        after, before = _of_type(new, kind), _of_type(old, kind)
+        if len(after) > len(before):
+            errors.append(fields.forbidden(path, f'updates may not add a condition of type "{kind}"'))
+        elif len(after) == len(before) and after != before:
+            errors.append(fields.forbidden(path, f'updates may not modify a condition of type "{kind}"'))
+    if _certificate(new) != _certificate(old):
+        if not may_issue:
+            errors.append(fields.forbidden("status.certificate", "updates may not set certificate content"))
+        elif _certificate(old):
+            why = "updates may not modify existing certificate content"
+            errors.append(fields.forbidden("status.certificate", why))
+    return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
+
+
+strategy = CertificateSigningRequestStrategy()

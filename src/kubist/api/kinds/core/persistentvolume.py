@@ -1,0 +1,302 @@
+"""PersistentVolume: storage of the cluster. The source is immutable; size, modes and claimRef may change."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.api.kinds.core.persistentvolume_sources import KINDS, validate_source
+from kubist.api.kinds.core.podspec.affinity import validate_node_selector
+from kubist.api.kinds.core.podspec.defaults import default_volume
+from kubist.api.kinds.core.podspec.resources import round_up_to_milli
+from kubist.api.kinds.core.podspec.volumeclaims import (
+    VOLUME_MODES,
+    validate_access_modes,
+    validate_class_name,
+)
+from kubist.api.kinds.shared.nodelabels import selector_warnings
+from kubist.api.kinds.shared.resourcenames import validate_positive_quantity
+from kubist.api.kinds.shared.update import immutable
+from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.model.meta import objectmeta
+from kubist.model.meta.fields import forbidden, invalid, not_supported, required
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.schema.internals import difference, internal_form
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Context
+
+RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
+STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
+_TAKES_MOUNT_OPTIONS = frozenset(
+    {
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "glusterfs",
+        "nfs",
+        "rbd",
+        "quobyte",
+        "iscsi",
+        "cinder",
+        "cephfs",
+        "azureFile",
+        "vsphereVolume",
+        "azureDisk",
+        "photonPersistentDisk",
+    }
+)
+_GONE = {
+    "cephfs": "cephfs: deprecated in v1.28, non-functional in v1.31+",
+    "photonPersistentDisk": "photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+",
+    "scaleIO": "scaleIO: deprecated in v1.16, non-functional in v1.22+",
+    "storageos": "storageOS: deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "glusterfs: deprecated in v1.25, non-functional in v1.26+",
+    "rbd": "rbd: deprecated in v1.28, non-functional in v1.31+",
+}
+_NEWER_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+class PersistentVolumeStatus(Status):
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        """Sets lastPhaseTransitionTime when the phase changes, unless the client sets it."""
+        keep(new, old, "spec")
+        status, before = new["status"], old["status"]
+        time, old_time = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+        if status.get("phase") == before.get("phase"):
+            if time is None and old_time is not None:
+                status["lastPhaseTransitionTime"] = old_time
+        elif time is None or time == old_time:
+            status["lastPhaseTransitionTime"] = ctx.now
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return objectmeta.validate_update(new["metadata"], old["metadata"])
+
+
+class PersistentVolumeStrategy(Strategy):
+    returns_deleted = True
+    reset_fields = ("status",)
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": PersistentVolumeStatus()
+    }
+
+    def default(self, obj: Object) -> None:
+        spec = obj["spec"]
+        obj["status"].setdefault("phase", "Pending")
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+        round_up_to_milli(spec.get("capacity"))
+        default_volume(spec)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        errors = validate_spec(obj["spec"], obj["metadata"].get("name", ""), "spec")
+        return errors + _validate_mount_options(obj)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        """Validates the volume twice and the change once, because the reference reports these errors twice."""
+        metadata = objectmeta.validate_create(
+            new["metadata"], namespaced=False, validate_name=self.validate_name
+        )
+        affinity = (old["spec"].get("nodeAffinity") or {}).get("required")
+        itself = validate_spec(
+            new["spec"],
+            new["metadata"]["name"],
+            "spec",
+            allow_invalid_values=affinity is not None and bool(validate_node_selector(affinity, "")),
+        )
+        return [
+            *metadata,
+            *itself,
+            *_validate_mount_options(new),
+            *metadata,
+            *itself,
+            *_validate_change(new["spec"], old["spec"]),
+        ]
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return _warnings(obj)
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return _warnings(new)
+
+
+def validate_spec(
+    spec: dict[str, Any], name: str, path: str, *, inline: bool = False, allow_invalid_values: bool = False
+) -> Errors:
+    """`inline` is the volume inside a VolumeAttachment, which is not an object of its own."""
+    errors: Errors = []
+    if inline:
+        errors += _validate_inline(spec, path)
+    if not spec.get("accessModes"):
+        errors.append(required(f"{path}.accessModes"))
+    errors += validate_access_modes(spec, f"{path}.accessModes")
+    if not inline:
+        errors += _validate_capacity(spec.get("capacity"), f"{path}.capacity")
+    policy = spec.get("persistentVolumeReclaimPolicy", "")
+    if policy and inline:
+        if policy != "Retain":
+            detail = "may only be Retain in the context of inline volumes"
+            errors.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", detail))
+    elif policy and policy not in RECLAIM_POLICIES:
+        errors.append(not_supported(f"{path}.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES))
+    if (affinity := spec.get("nodeAffinity")) is not None:
+        if inline:
+            detail = "may not be specified in the context of inline volumes"
+            errors.append(forbidden(f"{path}.nodeAffinity", detail))
+        elif affinity.get("required") is None:
+            detail = "must specify required node constraints"
+            errors.append(required(f"{path}.nodeAffinity.required", detail))
+        else:
+            errors += validate_node_selector(
+                affinity["required"],
+                f"{path}.nodeAffinity.required",
+                allow_invalid_values=allow_invalid_values,
+            )
+    errors += validate_source(spec, name, path)
+    host_path = spec.get("hostPath")
+    if host_path is not None and policy == "Recycle" and _clean(host_path.get("path", "")) == "/":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(forbidden(f"{path}.persistentVolumeReclaimPolicy", detail))
+    return errors + _validate_classes(spec, path, inline)
+
+
+def _clean(path: str) -> str:
+    return posixpath.normpath(path).replace("//", "/") if path else "."
+
+
+def _validate_inline(spec: dict[str, Any], path: str) -> Errors:
+    errors: Errors = []
+    detail = "may not be specified in the context of inline volumes"
+    if spec.get("claimRef") is not None:
+        errors.append(forbidden(f"{path}.claimRef", detail))
+    if spec.get("capacity"):
+        errors.append(forbidden(f"{path}.capacity", detail))
+    if spec.get("csi") is None:
+        errors.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+    return errors
+
+
+def _validate_capacity(capacity: dict[str, str] | None, path: str) -> Errors:
+    errors: Errors = [] if capacity else [required(path)]
+    if list(capacity or ()) != ["storage"]:
+        errors.append(not_supported(path, capacity, ["storage"]))
+    for name, amount in (capacity or {}).items():
+        if (value := parse_quantity(amount).round_up(-3).value()) < 0:
+            errors.append(invalid(f"{path}[{name}]", value, "must be a valid resource quantity"))
+        errors += validate_positive_quantity(amount, f"{path}[{name}]")
+    return errors
+
+
+def _validate_classes(spec: dict[str, Any], path: str, inline: bool) -> Errors:
+    errors: Errors = []
+    if name := spec.get("storageClassName"):
+        if inline:
+            detail = "may not be specified in the context of inline volumes"
+            errors.append(forbidden(f"{path}.storageClassName", detail))
+        else:
+            errors += validate_class_name(name, f"{path}.storageClassName")
+    mode = spec.get("volumeMode")
+    if mode is not None and inline:
+        if mode != "Filesystem":
+            detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+            errors.append(forbidden(f"{path}.volumeMode", detail))
+    elif mode is not None and mode not in VOLUME_MODES:
+        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    if not inline and (name := spec.get("volumeAttributesClassName")) is not None:
+        where = f"{path}.volumeAttributesClassName"
+        if name:
+            errors += validate_class_name(name, where)
+        else:
+            errors.append(required(where, "an empty string is disallowed"))
+        if spec.get("csi") is None:
+            detail = "has to be specified when using volumeAttributesClassName"
+            errors.append(required(f"{path}.csi", detail))
+    return errors
+
+
+def _validate_mount_options(volume: Object) -> Errors:
+    annotations = volume["metadata"].get("annotations") or {}
+    if MOUNT_OPTIONS_ANNOTATION not in annotations or _TAKES_MOUNT_OPTIONS.intersection(volume["spec"]):
+        return []
+    path = f"metadata.annotations.{MOUNT_OPTIONS_ANNOTATION}"
+    return [forbidden(path, "may not specify mount options for this volume type")]
+
+
+def _validate_change(spec: dict[str, Any], before: dict[str, Any]) -> Errors:
+    errors: Errors = []
+    source = {kind: spec[kind] for kind in KINDS if kind in spec}
+    old_source = {kind: before[kind] for kind in KINDS if kind in before}
+    if "controllerExpandSecretRef" in source.get("csi", ()) and "csi" in old_source:
+        secret = old_source["csi"].get(
+            "controllerExpandSecretRef", source["csi"]["controllerExpandSecretRef"]
+        )
+        old_source["csi"] = {**old_source["csi"], "controllerExpandSecretRef": secret}
+    if source != old_source:
+        changed = difference("core.PersistentVolumeSource", old_source, source)
+        detail = f"spec.persistentvolumesource is immutable after creation\n{changed}"
+        errors.append(forbidden("spec.persistentvolumesource", detail))
+    errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), "volumeMode")
+    affinity, old_affinity = spec.get("nodeAffinity"), before.get("nodeAffinity")
+    if old_affinity is not None and not _same_affinity(affinity, old_affinity):
+        detail = "field is immutable, except for updating from beta label to GA"
+        errors.append(invalid("nodeAffinity", internal_form("*core.VolumeNodeAffinity", affinity), detail))
+    if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
+        detail = "update from non-nil value to nil is forbidden"
+        errors.append(forbidden("spec.volumeAttributesClassName", detail))
+    return errors
+
+
+def _same_affinity(new: Any, old: Any) -> bool:
+    """Whether the affinities are equal, apart from beta labels replaced by their GA names."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        if new.keys() != old.keys():
+            return False
+        if "key" in old and new["key"] == _NEWER_LABELS.get(old["key"], ""):
+            old = {**old, "key": new["key"]}
+        return all(_same_affinity(new[key], old[key]) for key in new)
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(_same_affinity, new, old))
+    return bool(new == old)
+
+
+def _warnings(volume: Object) -> Iterable[str]:
+    annotations, spec = volume["metadata"].get("annotations") or {}, volume["spec"]
+    path = "metadata.annotations"
+    if STORAGE_CLASS_ANNOTATION in annotations:
+        yield storage_class_warning()
+    if MOUNT_OPTIONS_ANNOTATION in annotations:
+        advice = 'deprecated since v1.31; use "mountOptions" attribute instead'
+        yield f"{path}[{MOUNT_OPTIONS_ANNOTATION}]: {advice}"
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        yield (
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the "
+            "recommended approach is to use dynamic provisioning."
+        )
+    required_affinity = (spec.get("nodeAffinity") or {}).get("required") or {}
+    for i, term in enumerate(required_affinity.get("nodeSelectorTerms") or ()):
+        yield from selector_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]")
+    for kind, text in _GONE.items():
+        if kind in spec:
+            yield f"spec.{text}"
+
+
+def storage_class_warning() -> str:
+    advice = 'deprecated since v1.8; use "storageClassName" attribute instead'
+    return f"metadata.annotations[{STORAGE_CLASS_ANNOTATION}]: {advice}"
+
+
+strategy = PersistentVolumeStrategy()

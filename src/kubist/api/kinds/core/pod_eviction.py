@@ -1,0 +1,156 @@
+"""Pod `/eviction`: deletes a pod if its PodDisruptionBudget allows that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.api.kinds.core.pod_budget import still_processed, take_disruption
+from kubist.api.kinds.shared.podconditions import is_ready, set_pod_condition
+from kubist.api.resources.strategy import Create
+from kubist.model.meta.fields import invalid, not_supported
+from kubist.model.meta.labels import selector_matches
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.model.meta.status import invalid as invalid_status
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Context
+
+_POLICIES = ("Foreground", "Background", "Orphan")
+_UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
+class PodEviction(Create):
+    group = "policy"
+    kind = "Eviction"
+    accepts: ClassVar[tuple[tuple[str, str], ...]] = (("policy", "v1beta1"),)
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        if body["metadata"].get("name", "") != ctx.name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        options = _delete_options(ctx, body)
+        pod = ctx.objects.get("pods", ctx.name, ctx.namespace)
+        if pod is None:
+            raise not_found("", "pods", ctx.name)
+        pinned = options.get("preconditions", {}).get("resourceVersion") is not None
+        if _needs_no_budget(pod):
+            await _evict(ctx, options)
+            return success(201)
+        budget = _budget_of(ctx, pod)
+        guarded = budget is not None and not await self._charge(ctx, pod, budget)
+        if guarded and not pinned:
+            version = pod["metadata"]["resourceVersion"]
+            options["preconditions"] = {**options.get("preconditions", {}), "resourceVersion": version}
+        try:
+            await _evict(ctx, options)
+        except APIError as error:
+            if error.reason == "Conflict" and guarded and not pinned and budget is not None:
+                raise still_processed(budget["metadata"]["name"]) from None
+            raise
+        return success(201)
+
+    async def _charge(self, ctx: Context, pod: Object, budget: Object) -> bool:
+        """Takes one disruption from the budget. Returns False for an unready pod that may be evicted without one;
+        the caller then pins the pod's resourceVersion."""
+        if not is_ready(pod):
+            status = budget.get("status") or {}
+            healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+            always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+            if always or healthy >= desired > 0:
+                return False
+        await take_disruption(ctx, budget, pod["metadata"]["name"])
+        return True
+
+
+def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
+    options = dict(body.get("deleteOptions") or {})
+    options.pop("kind", None)
+    options.pop("apiVersion", None)
+    if options.pop(_UNSAFE, False):
+        why = "can not be set for pod eviction, try after removing the option"
+        errors = [invalid(f"deleteOptions.{_UNSAFE}", True, why)]
+        raise invalid_status("policy", "Eviction", ctx.name, errors)
+    if dry_run := options.get("dryRun"):
+        if ctx.dry_run and dry_run != ["All"]:
+            shown = " ".join(dry_run)
+            raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{shown}]")
+        ctx.dry_run = True
+    return options
+
+
+def _check_options(options: dict[str, Any], dry_run: list[str]) -> None:
+    """422 for options that no delete has."""
+    errors = []
+    policy = options.get("propagationPolicy")
+    if policy is not None and options.get("orphanDependents") is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", policy, why))
+    if policy not in (None, *_POLICIES):
+        errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    if any(value != "All" for value in dry_run):
+        errors.append(not_supported("dryRun", dry_run, ["All"]))
+    if errors:
+        raise invalid_status("meta.k8s.io", "DeleteOptions", "", errors)
+
+
+def _needs_no_budget(pod: Object) -> bool:
+    """Whether the pod is pending, finished or terminating. Its eviction then needs no disruption."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in ("Pending", "Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]
+
+
+def _budget_of(ctx: Context, pod: Object) -> Object | None:
+    labels = pod["metadata"].get("labels")
+    budgets = [
+        budget
+        for budget in ctx.objects.list("poddisruptionbudgets", ctx.namespace, group="policy")
+        if selector_matches(budget["spec"].get("selector"), labels)
+    ]
+    if len(budgets) > 1:
+        raise plain_error(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    return budgets[0] if budgets else None
+
+
+async def _evict(ctx: Context, options: dict[str, Any]) -> None:
+    """Sets the DisruptionTarget condition, then deletes the pod."""
+    preconditions = options.get("preconditions") or {}
+    dry_run = options.pop("dryRun", None) or []
+
+    def check(pod: Object) -> None:
+        for field, shown, fate in (
+            ("uid", "UID", "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", "modified"),
+        ):
+            wanted, held = preconditions.get(field), pod["metadata"].get(field)
+            if wanted and wanted != held:
+                why = (
+                    f"the {shown} in the precondition ({wanted}) does not match the {shown} in record "
+                    f"({held}). The object might have been {fate}"
+                )
+                raise conflict("", "Pod", ctx.name, why)
+
+    def mark(pod: Object) -> Object:
+        check(pod)
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+        set_pod_condition(pod.setdefault("status", {}), condition, ctx.now)
+        return pod
+
+    if ctx.dry_run:
+        pod = ctx.objects.get("pods", ctx.name, ctx.namespace)
+        if pod is not None:
+            check(pod)
+        _check_options(options, dry_run)
+        return
+    marked = await ctx.objects.mutate("pods", ctx.name, ctx.namespace, mark)
+    _check_options(options, dry_run)
+    if preconditions.get("resourceVersion"):
+        version = marked["metadata"]["resourceVersion"]
+        options = {**options, "preconditions": {**preconditions, "resourceVersion": version}}
+    await ctx.objects.delete("pods", ctx.name, ctx.namespace, **options)

@@ -1,0 +1,109 @@
+"""ReplicationController: predecessor of ReplicaSet. Its selector is a plain map of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from kubist.api.kinds.apps.replicated import validate_counts, validate_runs_forever
+from kubist.api.kinds.core.podspec import default_pod_template, template_warnings
+from kubist.api.kinds.shared.numbers import nonnegative_fields
+from kubist.api.kinds.shared.workload import (
+    Workload,
+    name_warnings,
+    shown_labels,
+    template_labels,
+    validate_template,
+)
+from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import invalid, required
+from kubist.model.meta.labels import selector_matches
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Context
+
+COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+class ReplicationControllerStatus(Status):
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        super().prepare_for_update(ctx, new, old)
+        _default_labels(new)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        status = new.get("status") or {}
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        errors += nonnegative_fields(status, "status", COUNTS)
+        return errors + validate_counts(status, COUNTS[1:4])
+
+
+class ReplicationControllerScale(Scale):
+    plain_selector = True
+
+
+class ReplicationControllerStrategy(Workload):
+    default_propagation = "Orphan"
+    initial_status: ClassVar[Object] = {"replicas": 0}
+    field_labels: ClassVar[dict[str, str]] = {"status.replicas": "status.replicas"}
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+        "status": ReplicationControllerStatus(),
+        "scale": ReplicationControllerScale(),
+    }
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.dns_subdomain(name, prefix)
+
+    def default(self, obj: Object) -> None:
+        """Sets the defaults. Selector and labels default to the template's labels."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("replicas", 1)
+        template = spec.get("template")
+        if template is not None:
+            default_pod_template(template)
+            _default_labels(obj)
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate_spec(ctx, obj["spec"], None)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors + _validate_spec(ctx, new["spec"], old["spec"])
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        """Warnings about the old template, not the new one, as the reference gives them."""
+        if not self.raises_generation(new, old):
+            return ()
+        return template_warnings(old["spec"].get("template"), self.template)
+
+
+def _default_labels(controller: Object) -> None:
+    spec, metadata = controller["spec"], controller.setdefault("metadata", {})
+    labels = template_labels(spec.get("template") or {})
+    if labels and not spec.get("selector"):
+        spec["selector"] = dict(labels)
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
+
+
+def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
+    errors = nonnegative_fields(spec, "spec", ("minReadySeconds",))
+    selector, template = spec.get("selector"), spec.get("template")
+    if not selector:
+        errors.append(required("spec.selector"))
+    errors += nonnegative_fields(spec, "spec", ("replicas",))
+    if template is None:
+        return [*errors, required("spec.template")]
+    labels = template_labels(template)
+    if selector and not selector_matches({"matchLabels": selector}, labels):
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", shown_labels(template), why))
+    errors += validate_template(ctx, template, "spec.template", old.get("template") if old else None)
+    return errors + validate_runs_forever(template, "ReplicationController", "spec.template")
+
+
+strategy = ReplicationControllerStrategy()

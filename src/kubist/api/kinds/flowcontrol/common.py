@@ -1,0 +1,44 @@
+"""Rules shared by FlowSchema and PriorityLevelConfiguration."""
+
+from __future__ import annotations
+
+from kubist.api.kinds.shared.update import keep_metadata
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.model.meta import fields
+from kubist.model.meta.object import Object
+
+
+def validate_conditions(status: Object) -> Errors:
+    errors: Errors = []
+    seen = set()
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        if kind in seen:
+            errors.append(fields.duplicate(f"status.conditions[{index}].type", kind))
+        seen.add(kind)
+        if not kind:
+            errors.append(fields.required(f"status.conditions[{index}].type"))
+    return errors
+
+
+class FlowControlStatus(Update):
+    reset_fields = ("metadata", "spec")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+        keep_metadata(new, old)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return validate_conditions(new.get("status") or {})
+
+
+class FlowControlStrategy(Strategy):
+    generation_fields = ("spec",)
+    reset_fields = ("status",)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = {}
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")

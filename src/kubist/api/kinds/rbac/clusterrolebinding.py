@@ -1,0 +1,12 @@
+"""ClusterRoleBinding: grants a ClusterRole to subjects in the whole cluster."""
+
+from __future__ import annotations
+
+from kubist.api.kinds.rbac.common import BindingStrategy
+
+
+class ClusterRoleBindingStrategy(BindingStrategy):
+    namespaced = False
+
+
+strategy = ClusterRoleBindingStrategy()

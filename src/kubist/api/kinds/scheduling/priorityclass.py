@@ -1,0 +1,74 @@
+"""PriorityClass: named priority of pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubist.api.kinds.shared.update import immutable
+from kubist.api.resources.strategy import Errors, Strategy
+from kubist.model.meta import objectmeta, status
+from kubist.model.meta.fields import forbidden, not_supported, required
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Context
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_PREFIX = "system-"
+SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+class PriorityClassStrategy(Strategy):
+    def default(self, obj: Object) -> None:
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["metadata"]["generation"] = 1
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        errors: Errors = []
+        name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
+        if name.startswith(SYSTEM_PREFIX):
+            if why := _system_class_error(obj):
+                prefix = (
+                    f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only"
+                )
+                errors.append(forbidden("metadata.name", f"{prefix}. error: {why}"))
+        elif value > HIGHEST_USER_PRIORITY:
+            why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+            errors.append(forbidden("value", why))
+        policy = obj.get("preemptionPolicy")
+        if policy == "":
+            errors.append(required("preemptionPolicy"))
+        elif policy is not None and policy not in PREEMPTION_POLICIES:
+            errors.append(not_supported("preemptionPolicy", policy, PREEMPTION_POLICIES))
+        return errors
+
+    def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
+        if name in SYSTEM_CLASSES:
+            why = "this is a system priority class and cannot be deleted"
+            raise status.forbidden(ctx.resource.group, ctx.resource.resource, name, why)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+        if new.get("value", 0) != old.get("value", 0):
+            errors.append(forbidden("value", "may not be changed in an update."))
+        return errors + immutable(
+            new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy"
+        )
+
+
+def _system_class_error(obj: Object) -> str:
+    name = obj["metadata"]["name"]
+    expected = SYSTEM_CLASSES.get(name)
+    if expected is None:
+        return f"{name} is not a known system priority class"
+    if obj.get("value", 0) != expected:
+        return f"value of {name} PriorityClass must be {expected}"
+    if obj.get("globalDefault"):
+        return f"globalDefault of {name} PriorityClass must be false"
+    return ""
+
+
+strategy = PriorityClassStrategy()

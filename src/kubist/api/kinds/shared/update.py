@@ -1,0 +1,30 @@
+"""Helpers for updates: immutable fields, and metadata that `/status` does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubist.api.resources.strategy import keep
+from kubist.model.meta.fields import FieldError, invalid
+from kubist.model.meta.object import Object
+from kubist.model.schema.internals import internal_form
+
+STATUS_METADATA = (
+    "metadata.annotations",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.deletionTimestamp",
+    "metadata.finalizers",
+    "metadata.generation",
+    "metadata.labels",
+    "metadata.ownerReferences",
+)
+
+
+def immutable(new: Any, old: Any, path: str, type: str = "nullable") -> list[FieldError]:
+    """Rejects a change of the value. The message shows the value as Go's internal `type`."""
+    return [] if new == old else [invalid(path, internal_form(type, new), "field is immutable")]
+
+
+def keep_metadata(new: Object, old: Object) -> None:
+    """Restores the metadata that `/status` must not change. managedFields stay, because the server sets them."""
+    keep(new, old, *STATUS_METADATA)

@@ -1,0 +1,75 @@
+"""Base strategy of the kinds with a pod template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kubist.api.kinds.core.podspec import (
+    drop_disabled_template_fields,
+    template_warnings,
+    validate_pod_template,
+)
+from kubist.api.resources.strategy import Errors, Strategy, at, keep
+from kubist.model.meta import names
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.resources.context import Context
+
+
+class Workload(Strategy):
+    """Kind with a pod template. Only `/status` changes its status."""
+
+    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
+    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
+    initial_status: ClassVar[Object] = {}
+    """Status of a new object: the fields that are present even if zero."""
+    template: ClassVar[str] = "spec.template"
+    """Dotted path of the pod template."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = dict(self.initial_status)
+        drop_disabled_template_fields(at(obj, self.template))
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+        drop_disabled_template_fields(at(new, self.template), at(old, self.template))
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return template_warnings(at(obj, self.template), self.template)
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        if not self.raises_generation(new, old):
+            return ()
+        return template_warnings(at(new, self.template), self.template)
+
+    def raises_generation(self, new: Object, old: Object) -> bool:
+        return any(at(new, field) != at(old, field) for field in self.generation_fields)
+
+
+def validate_template(ctx: Context, template: Object, path: str, old: Object | None = None) -> Errors:
+    """Errors of a pod template. `old` is the stored template."""
+    return validate_pod_template(template, path, old, allow_privileged=ctx.config.allow_privileged)
+
+
+def template_labels(template: dict[str, Any]) -> dict[str, str]:
+    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def shown_labels(template: dict[str, Any]) -> dict[str, str] | None:
+    """Labels of a template in error messages: None if absent, `{}` if sent empty."""
+    labels = (template.get("metadata") or {}).get("labels")
+    return labels if labels is None else dict(sorted(labels.items()))
+
+
+def name_warnings(obj: Object) -> list[str]:
+    """Warns of a valid name that is not a DNS label, because names and hostnames of pods derive from it."""
+    messages = names.dns_label(obj["metadata"].get("name", ""))
+    if not messages:
+        return []
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a "
+        f"DNS label is recommended: [{' '.join(messages)}]"
+    ]

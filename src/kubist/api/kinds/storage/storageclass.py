@@ -1,0 +1,99 @@
+"""StorageClass: provisioning of volumes. Provisioner, parameters, reclaimPolicy and volumeBindingMode are
+immutable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kubist.api.kinds.shared.nodelabels import DEPRECATED
+from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.storage.common import validate_parameters, validate_provisioner
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Errors, Strategy
+from kubist.model.meta import fields, objectmeta
+from kubist.model.meta.labels import validate_label_name
+from kubist.model.meta.object import Object
+
+_MOST_DUPLICATES = 64
+"""Maximum number of duplicate errors for one term. Each earlier equal term causes one error."""
+_RECLAIM_POLICIES = ("Delete", "Retain")
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+_IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
+
+class StorageClassStrategy(Strategy):
+    returns_deleted = True
+
+    def default(self, obj: Object) -> None:
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = objectmeta.validate_create(
+            new["metadata"], namespaced=False, validate_name=self.validate_name
+        )
+        errors += _validate(new)
+        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        for name in _IMMUTABLE:
+            errors += immutable(
+                new.get(name), old.get(name), name, "string" if name == "provisioner" else "nullable"
+            )
+        return errors
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return [
+            f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {DEPRECATED[expression['key']]}"
+            for i, term in enumerate(obj.get("allowedTopologies") or ())
+            for j, expression in enumerate(term.get("matchLabelExpressions") or ())
+            if expression.get("key") in DEPRECATED
+        ]
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return self.warnings_on_create(ctx, new)
+
+
+def _validate(obj: Object) -> Errors:
+    errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
+    errors += validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
+    policy = obj.get("reclaimPolicy")
+    if policy and policy not in _RECLAIM_POLICIES:
+        errors.append(fields.not_supported("reclaimPolicy", policy, _RECLAIM_POLICIES))
+    mode = obj.get("volumeBindingMode")
+    if mode is None:
+        errors.append(fields.required("volumeBindingMode"))
+    elif mode not in _BINDING_MODES:
+        errors.append(fields.not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors + _validate_topologies(obj.get("allowedTopologies") or [])
+
+
+def _validate_topologies(terms: list[Object]) -> Errors:
+    errors: Errors = []
+    seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
+    for index, term in enumerate(terms):
+        path = f"allowedTopologies[{index}].matchLabelExpressions"
+        found: dict[str, frozenset[str]] = {}
+        for j, requirement in enumerate(term.get("matchLabelExpressions") or ()):
+            key = requirement.get("key", "")
+            values = requirement.get("values") or []
+            if not values:
+                errors.append(fields.required(f"{path}[{j}].values"))
+            known: set[str] = set()
+            for k, value in enumerate(values):
+                if value in known:
+                    errors.append(fields.duplicate(f"{path}[{j}].values[{k}]", value))
+                known.add(value)
+            errors += validate_label_name(key, f"{path}[{j}].key")
+            if key in found:
+                errors.append(fields.duplicate(f"{path}[{j}].key", key))
+            found[key] = frozenset(known)
+        topology = frozenset(found.items())
+        errors += [fields.duplicate(path, "")] * min(seen[topology], _MOST_DUPLICATES)
+        seen[topology] += 1
+    return errors
+
+
+strategy = StorageClassStrategy()

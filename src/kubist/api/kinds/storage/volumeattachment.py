@@ -1,0 +1,113 @@
+"""VolumeAttachment: request to attach a volume to a node, immutable after creation, and its status."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubist.api.kinds.core.persistentvolume import validate_spec as validate_volume_spec
+from kubist.api.kinds.core.podspec.defaults import default_volume
+from kubist.api.kinds.core.podspec.resources import round_up_to_milli
+from kubist.api.kinds.shared.update import immutable, keep_metadata
+from kubist.api.kinds.storage.common import text_size, validate_driver_name
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.object import Object
+
+_ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+
+
+class VolumeAttachmentStatus(Update):
+    reset_fields = ("metadata", "spec")
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+        keep_metadata(new, old)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_update(new, old)
+
+
+class VolumeAttachmentStrategy(Strategy):
+    returns_deleted = True
+    unconditional_update = False
+    reset_fields = ("status",)
+    subresources: ClassVar = {"status": VolumeAttachmentStatus()}
+
+    def default(self, obj: Object) -> None:
+        inline = ((obj.get("spec") or {}).get("source") or {}).get("inlineVolumeSpec")
+        if inline is not None:
+            round_up_to_milli(inline.get("capacity"))
+            default_volume(inline)
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        obj["status"] = {"attached": False}
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "status")
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return _validate(obj)
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_update(new, old)
+
+
+def _validate_update(new: Object, old: Object) -> Errors:
+    errors = objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=names.dns_subdomain)
+    errors += _validate(new)
+    return errors + immutable(new.get("spec"), old.get("spec"), "spec", "storage.VolumeAttachmentSpec")
+
+
+def _validate(obj: Object) -> Errors:
+    spec = obj.get("spec") or {}
+    errors = validate_driver_name(spec.get("attacher", ""), "spec.attacher")
+    source = spec.get("source") or {}
+    errors += _validate_source(source, "spec.source")
+    node = spec.get("nodeName", "")
+    errors += [fields.invalid("spec.nodeName", node, message) for message in names.dns_subdomain(node)]
+    errors += _validate_status(obj.get("status") or {})
+    volume = source.get("persistentVolumeName")
+    if volume is not None:
+        errors += [
+            fields.invalid("spec.source.persistentVolumeName", volume, message)
+            for message in names.dns_subdomain(volume)
+        ]
+    return errors
+
+
+def _validate_source(source: Object, path: str) -> Errors:
+    inline = source.get("inlineVolumeSpec")
+    name = source.get("persistentVolumeName")
+    if inline is None and name is None:
+        return [fields.required(path, _ONE_SOURCE)]
+    if inline is not None and name is not None:
+        return [fields.forbidden(path, _ONE_SOURCE)]
+    if inline is not None:
+        return validate_volume_spec(inline, "", f"{path}.inlineVolumeSpec", inline=True)
+    if not name:
+        return [
+            fields.required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")
+        ]
+    return []
+
+
+def _validate_status(status: Object) -> Errors:
+    errors = []
+    metadata = status.get("attachmentMetadata") or {}
+    if text_size(metadata) > 256 * 1024:
+        errors.append(fields.too_long("status.attachmentMetadata", 256 * 1024))
+    for name in ("attachError", "detachError"):
+        error = status.get(name)
+        if error is None:
+            continue
+        if len(error.get("message", "").encode()) > 1024:
+            errors.append(fields.too_long(f"status.{name}.message", 256 * 1024))
+        code = error.get("errorCode")
+        if code is not None and code < 0:
+            why = "must be between 0 and 2147483647, inclusive"
+            errors.append(fields.invalid(f"status.{name}.errorCode", code, why))
+    return errors
+
+
+strategy = VolumeAttachmentStrategy()

@@ -1,0 +1,159 @@
+"""`--runtime-config`: API versions and resources that a server serves, by the rules of the reference."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+from kubist.api.resources.optional import MISSING, optional, versions
+from kubist.api.resources.resource import Resource, Resources, builtin
+from kubist.model.meta.versions import priority
+from kubist.model.schema.catalog import retired
+
+log = logging.getLogger("kubist")
+
+_STAGES = {
+    "api/all": re.compile(""),
+    "api/ga": re.compile(r"v\d+$"),
+    "api/beta": re.compile(r"v\d+beta\d+$"),
+    "api/alpha": re.compile(r"v\d+alpha\d+$"),
+}
+_FAIRNESS = ("flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all")
+"""Keys that decide whether flow control can read its objects, the most specific first."""
+_CORE = re.compile(r"^(api/)?v1(?=/|$)")
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True", ""), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def served_resources(wanted: Mapping[str, str], *, fairness: bool = False) -> Resources:
+    """Resources of a server with `--runtime-config`. Raises ValueError for values that the reference rejects, and for
+    versions that Kubist does not have. `fairness`: whether API priority and fairness is on."""
+    if not wanted:
+        return Resources()
+    wanted = _normalized(wanted)
+    _check(wanted, fairness=fairness)
+    every = _ordered((*builtin(), *optional()))
+    on = _enabled_versions(wanted, {(each.group, each.version) for each in every})
+    single = {key: _boolean(key, value) for key, value in wanted.items() if key.count("/") == 2}
+    for key, value in single.items():
+        if value and _is_missing(key):
+            raise _unavailable(key)
+    _log_missing(on)
+    shown = {
+        each
+        for each in every
+        if single.get(f"{each.group}/{each.version}/{each.resource}", (each.group, each.version) in on)
+    }
+    hidden = frozenset(builtin()) - shown
+    return Resources([each for each in every if each in shown or each in hidden], hidden)
+
+
+def _normalized(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Keys of the core group get the form `/v1` and `/v1/RESOURCE`. `api/legacy` has no meaning any more."""
+    return {_CORE.sub("/v1", key): value for key, value in wanted.items() if key != "api/legacy"}
+
+
+def _check(wanted: Mapping[str, str], *, fairness: bool) -> None:
+    """Raises ValueError for invalid keys, unknown groups and contradictions."""
+    errors = []
+    if fairness:
+        for key in _FAIRNESS:
+            if wanted.get(key) == "false":
+                errors.append(
+                    f"--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
+                )
+            if key in wanted:
+                break
+    if wanted == {"api/all": "false"}:
+        errors.append("invalid runtime-config with only api/all=false")
+    else:
+        errors += _key_errors(wanted)
+    if errors:
+        raise ValueError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+
+def _key_errors(wanted: Mapping[str, str]) -> list[str]:
+    registered = _registered()
+    groups = {group for group, _ in registered}
+    keys = [key for key in wanted if key not in _STAGES]
+    for key in keys:
+        if key.count("/") not in (1, 2):
+            return [f"runtime-config invalid key {key}"]
+    unknown = sorted({"/".join(key.split("/")[:2]) for key in keys if key.split("/")[0] not in groups})
+    if unknown:
+        return [f"unknown api groups {','.join(unknown)}"]
+    for key in _STAGES:
+        if key in wanted and wanted[key] not in ("true", "false"):
+            return [f"invalid value {key}={wanted[key]}"]
+    for key in keys:
+        group, version, *resource = key.split("/")
+        if (group, version) not in registered:
+            shown = f"{group}/{version}" if group else version
+            return [f"group version {shown} that has not been registered"]
+        _boolean(key, wanted[key])
+        if resource and resource[0] != resource[0].lower():
+            why = f'group/version/resource and resource is always lowercase plural, not "{resource[0]}"'
+            return [f"invalid key {key}: {why}"]
+    return []
+
+
+def _registered() -> set[tuple[str, str]]:
+    """Group-versions that kube-apiserver v1.36 knows, served or not."""
+    older = {(group, version) for group, _, version in (name.rpartition("/") for name in retired())}
+    return older | MISSING.keys() | versions().keys() | {(each.group, each.version) for each in builtin()}
+
+
+def _enabled_versions(wanted: Mapping[str, str], known: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Group-versions that are on, including those that Kubist does not have."""
+    on = {(each.group, each.version) for each in builtin()}
+    known = known | MISSING.keys()
+    for stage, pattern in _STAGES.items():
+        if stage in wanted:
+            matching = {(group, version) for group, version in known if pattern.match(version)}
+            on = on | matching if wanted[stage] == "true" else on - matching
+    for key, value in wanted.items():
+        group, _, version = key.partition("/")
+        if key in _STAGES or "/" in version:
+            continue
+        if not _boolean(key, value):
+            on.discard((group, version))
+        elif (group, version) in MISSING and (group, version) not in versions():
+            raise _unavailable(key)
+        else:
+            on.add((group, version))
+    return on
+
+
+def _is_missing(key: str) -> bool:
+    group, version, resource = key.split("/")
+    return resource in MISSING.get((group, version), ())
+
+
+def _unavailable(key: str) -> ValueError:
+    return ValueError(
+        f"--runtime-config={key}=true is not supported: this server has no {key}; docs/flags.md lists the versions "
+        "that can be switched on"
+    )
+
+
+def _log_missing(on: set[tuple[str, str]]) -> None:
+    for (group, version), plurals in MISSING.items():
+        if (group, version) in on:
+            log.warning("--runtime-config: %s/%s has no %s here", group, version, ", ".join(plurals))
+
+
+def _boolean(key: str, value: str) -> bool:
+    found = _BOOLEANS.get(value)
+    if found is None:
+        why = f'strconv.ParseBool: parsing "{value}": invalid syntax'
+        raise ValueError(f"invalid value of {key}: {value}, err: {why}")
+    return found
+
+
+def _ordered(resources: tuple[Resource, ...]) -> list[Resource]:
+    """Groups in the order of their first resource, with the versions of each group by priority."""
+    groups = {each.group: place for place, each in reversed(list(enumerate(resources)))}
+    return sorted(resources, key=lambda each: (groups[each.group], priority(each.version)))

@@ -1,0 +1,302 @@
+"""Strategies: the hooks and data that a kind adds to the generic verbs. A kind without a module gets `Strategy()`.
+
+The module of a kind is `api/kinds/<group>/<kind in lower case>.py`; its strategy is named `strategy`. Hooks get dicts
+in the stored version, decoded and canonical, and change them in place. They never see HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from kubist.model.meta import names, selectors
+from kubist.model.meta.fields import FieldError
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.resources.allocations import Allocations
+    from kubist.api.resources.context import Context
+    from kubist.base.http.messages import Answer
+
+Errors = list[FieldError]
+
+
+class Update:
+    """Rules for updates through one path: the object itself, or a subresource such as status.
+
+    The verb has already restored the system's metadata (uid, creationTimestamp, deletionTimestamp, …).
+    """
+
+    reset_fields: ClassVar[tuple[str, ...]] = ()
+    """Dotted paths that this path never changes. `prepare_for_update` restores them, and no manager owns them."""
+    creates: ClassVar[bool] = False
+    """Whether an apply to this subresource creates an absent object."""
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        """Restores fields that must not change through this path, and sets system fields (generation)."""
+
+    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+        """Errors of the change. The verb validates metadata."""
+        return []
+
+    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+        return ()
+
+    def before_update(
+        self, ctx: Context, new: Object, old: Object, allocations: Allocations
+    ) -> Awaitable[None] | None:
+        """Allocates resources outside the object (addresses, ports) and may set fields. Runs first, before
+        preparation and validation. `allocations` releases the resources unless the object is stored. In a dry run
+        (`ctx.dry_run`) nothing may be allocated. A hook without awaitable work returns None."""
+        return None
+
+    def after_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[None] | None:
+        """Releases resources that the object no longer needs. Runs after the write; never in a dry run."""
+        return None
+
+
+class Status(Update):
+    """Usual `/status`: restores spec. Kinds with other rules override it."""
+
+    reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
+
+    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+        keep(new, old, "spec")
+
+
+class Scale:
+    """`/scale` subresource: replicas of a workload as an autoscaling/v1 Scale."""
+
+    spec_replicas = "spec.replicas"
+    status_replicas = "status.replicas"
+    selector = "spec.selector"
+    """Dotted path of the label selector, an object or its text form. The text form is the scale's status.selector."""
+    plain_selector = False
+    """Whether the selector is a plain map of labels."""
+
+    def values(self, obj: Object) -> tuple[int | None, int, str]:
+        """Desired replicas (None if unset), actual replicas, and the selector's text."""
+        chosen = at(obj, self.selector)
+        if isinstance(chosen, str):
+            text = chosen
+        elif self.plain_selector:
+            text = ",".join(f"{key}={value}" for key, value in sorted((chosen or {}).items()))
+        else:
+            text = selectors.format_label_selector(chosen) if chosen is not None else ""
+        return at(obj, self.spec_replicas), at(obj, self.status_replicas) or 0, text
+
+
+class Create:
+    """Subresource or virtual resource that only accepts POST: binding, eviction, token, reviews."""
+
+    group = ""
+    version = "v1"
+    kind = ""
+    """Kind of the request body."""
+    accepts: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Further (group, version) pairs of the kind that are accepted."""
+    managed = False
+    """Whether the response has managedFields."""
+
+    def default(self, body: Object) -> None:
+        """Sets the defaults of the body."""
+
+    async def create(self, ctx: Context, body: Object) -> Object:
+        """Performs the operation on the parent `ctx.name`. Returns the body of the 201 response: a Status or an
+        object."""
+        raise AssertionError("subclasses must override create")
+
+
+class Connect:
+    """Subresource that is not an object: log, exec, attach, portforward, proxy."""
+
+    methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
+    negotiated = False
+    """Whether the Accept header must match a supported media type, although the response does not use it."""
+
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes] | Answer:
+        """Status code, content type and body of the response, or the whole response. Raises APIError on failure."""
+        raise AssertionError("subclasses must override connect")
+
+
+class Strategy(Update):
+    """Strategy of a kind. Attributes are data; methods are rules that need code."""
+
+    create_on_update = False
+    """Whether PUT of an absent object creates it."""
+    unconditional_update = True
+    """Whether PUT without a resourceVersion overwrites the object."""
+    returns_deleted = False
+    """Whether DELETE returns the object instead of a Status."""
+    default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
+    """Propagation policy of a delete without a policy. Unsupported: policies are ignored (events)."""
+    keeps_propagation = False
+    """Whether a kind with `mark_deleted` also gets the finalizers of the propagation policy (namespaces)."""
+    generation_fields: ClassVar[tuple[str, ...]] = ()
+    """Top-level fields whose change raises metadata.generation, which starts at 1. Empty: no generation."""
+    empty_is_change: ClassVar[bool] = False
+    """Whether an empty value sent in the generation fields counts as a change, although it is not stored."""
+    precondition_kind = ""
+    """Resource name in the conflict of a failed delete precondition, if it is not the Kind."""
+    qualified_finalizers = True
+    """Whether finalizers must have a domain. False for custom resources and a few other kinds."""
+    lenient_metadata = False
+    """Whether the kind's own validation comes first (events, budgets, claims). Metadata then gets only the minimal
+    validation, and only if the kind finds no errors."""
+    validates_metadata = False
+    """Whether `validate_create` validates metadata as well, because other rules depend on the errors in it."""
+    ttl_flag = ""
+    """Name of the configuration value with the lifetime of objects in seconds: `event_ttl`."""
+
+    field_labels: ClassVar[dict[str, str]] = {}
+    """Selectable fields besides metadata.name and metadata.namespace: label → dotted path in the object."""
+    stored_labels: ClassVar[dict[str, str]] = {}
+    """Label → label of the stored kind, if objects are stored as another kind (events.k8s.io)."""
+    converted_annotations: ClassVar[tuple[str, ...]] = ()
+    """Annotations that represent fields of older versions. PartialObjectMetadata does not show them."""
+    deprecation: ClassVar[str] = ""
+    """Warning in every response for the kind, errors included."""
+    indexed_fields: ClassVar[tuple[str, ...]] = ()
+    """Selectable fields that the reference indexes. A limited list by an exact value of such a field has a continue
+    token only if more objects match."""
+    namespace_selectable = True
+    """Whether `metadata.namespace` is a selectable field. False for a few cluster-scoped kinds."""
+
+    cached = True
+    """Whether the reference caches the kind. False for events; resourceVersion options then behave differently."""
+
+    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {}
+    virtual: ClassVar[Create | None] = None
+    """Handler of POST for a kind that is never stored."""
+
+    def virtual_objects(self, namespace: str = "") -> Iterable[Object] | None:
+        """Objects of a kind that is computed, of one namespace or of all; None for stored kinds."""
+        return None
+
+    def validate_name(self, name: str, prefix: bool) -> list[str]:
+        """Error messages for a name, or with `prefix` for a generateName."""
+        return names.dns_subdomain(name, prefix)
+
+    def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
+        """`validate_name` for one object, for rules that depend on its other fields."""
+        return self.validate_name
+
+    def generate_name(self, base: str) -> str:
+        return names.generate(base)
+
+    def default(self, obj: Object) -> None:
+        """Sets the defaults. Runs after every decode, in the version that the client sent."""
+
+    def default_stored(self, obj: Object) -> None:
+        """Sets fields that older versions did not store, in addition to the defaults. Only for values that another
+        server wrote."""
+
+    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+        """Drops fields that clients must not set on create (status), and sets system fields."""
+
+    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+        return []
+
+    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+        return ()
+
+    def complete_bookmark(self, obj: Object) -> None:
+        """Completes the empty object of a bookmark with fields besides the zero values of its schema."""
+
+    def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> Awaitable[None] | None:
+        """As `before_update`, for a new object."""
+        return None
+
+    def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
+        """Rejects a delete, or warns. `name` is empty for deletecollection. `propagation` is the requested policy,
+        or ""."""
+
+    async def after_delete(self, ctx: Context, obj: Object) -> None:
+        """Releases resources of a deleted object."""
+
+    def grace_period(self, obj: Object, requested: int | None) -> int | None:
+        """Seconds between a delete and the removal; None if the kind has no graceful deletion."""
+        return None
+
+    def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
+        """Marks an object of a kind with its own deletion rules (namespaces, CRDs). True: marked now. False:
+        already marked. None: the usual deletion applies."""
+        return None
+
+    def held(self, obj: Object) -> bool:
+        """Whether a marked object of such a kind must not be removed yet."""
+        return bool(obj["metadata"].get("finalizers"))
+
+    def selectable_fields(self, obj: Object) -> dict[str, str]:
+        """Values of `field_labels`. Kinds override it for values that are not the text at a path."""
+        return {label: text_at(obj, path) for label, path in self.field_labels.items()}
+
+    def unsupported_field_label(self, label: str) -> str:
+        """Error message for an unsupported field selector."""
+        if self.field_labels:
+            return f"field label not supported: {label}"
+        return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+    conversion: Any = None
+    """Conversion between versions of a custom resource (`crd.conversion.Conversion`), whose objects are handled in
+    the request's version. None for built-in kinds, which are handled in the stored version."""
+
+    def decode(self, value: Object) -> tuple[Object, list[str]]:
+        """Object and unknown-field messages from the parsed body of a custom resource."""
+        raise AssertionError("built-in kinds are decoded by their schema")
+
+    def prune(self, obj: Object) -> None:
+        """Drops fields that the schema of a custom resource does not declare."""
+
+    def adopt(self, merged: Object) -> Object:
+        """Object from the result of an apply to a custom resource."""
+        raise AssertionError("built-in kinds are decoded by their schema")
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another served version. Only kinds with several versions override it."""
+        obj["apiVersion"] = api_version
+        return obj
+
+
+def at(obj: Any, path: str) -> Any:
+    """Value at a dotted path of plain field names, or None."""
+    for part in path.split("."):
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(part)
+    return obj
+
+
+def text_at(obj: Object, path: str) -> str:
+    value = at(obj, path)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def keep(new: Object, old: Object, *fields: str) -> None:
+    """Restores the old value of each dotted path in `new`; removes it if `old` has none."""
+    for path in fields:
+        if "." not in path:
+            if path in old:
+                new[path] = old[path]
+            elif path in new:
+                del new[path]
+            continue
+        *parents, last = path.split(".")
+        source: Any = old
+        target: Any = new
+        for part in parents:
+            source = source.get(part) if isinstance(source, dict) else None
+            if part not in target:
+                if source is None:
+                    break
+                target[part] = {}
+            target = target[part]
+        else:
+            if isinstance(source, dict) and last in source:
+                target[last] = source[last]
+            else:
+                target.pop(last, None)

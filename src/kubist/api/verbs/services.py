@@ -1,0 +1,52 @@
+"""Interface of the application for the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Protocol
+
+from kubist.api.filters.authentication import Authentication
+from kubist.api.filters.authorization import Authorization
+from kubist.api.objectstore.registry import Registry
+from kubist.api.resources.context import Context, Server
+from kubist.api.resources.resource import Resources
+from kubist.base.clock import Clock
+from kubist.model.meta.object import Object
+
+if TYPE_CHECKING:
+    from kubist.api.verbs.watch import Watcher
+
+
+class Admission(Protocol):
+    """The admission chain (`kubist.api.admission.chain`)."""
+
+    async def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
+        """Let mutating plugins change `new` in place or reject the request. `old` is None for a create."""
+        ...
+
+    def validate(self, ctx: Context, new: Object | None, old: Object | None) -> Awaitable[None]:
+        """Let validating plugins reject the request."""
+        ...
+
+    def delete(self, ctx: Context, old: Object) -> Awaitable[None]:
+        """Run both phases for a delete."""
+        ...
+
+    def connect(self, ctx: Context, options: Object) -> Awaitable[None]:
+        """Run both phases for a connect; `options` are the query parameters as an object."""
+        ...
+
+
+class Services(Server, Protocol):
+    """Parts of a server that the verbs use."""
+
+    clock: Clock
+    registry: Registry
+    resources: Resources
+    authentication: Authentication
+    authorization: Authorization
+    watchers: dict[str, set[Watcher]]
+    """Open watches by the key prefix of their collection."""
+
+    @property
+    def admission(self) -> Admission: ...

@@ -1,1 +1,0 @@
-"""Kinds of admissionregistration.k8s.io. The plugins that enforce them are in `kubist.admission`."""

@@ -1,7 +1,0 @@
-"""ValidatingWebhookConfiguration: webhooks that allow or deny a request."""
-
-from __future__ import annotations
-
-from kubist.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
-
-strategy = WebhookConfigurationStrategy()

@@ -1,1 +1,0 @@
-"""Kinds of rbac.authorization.k8s.io. The authorizer that evaluates them is in `kubist.filters`."""

@@ -1,7 +1,0 @@
-"""RoleBinding: grants a Role or ClusterRole to subjects within a namespace."""
-
-from __future__ import annotations
-
-from kubist.kinds.rbac.common import BindingStrategy
-
-strategy = BindingStrategy()
