@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from kubist.cluster.simulation.scheduler.cycle import Cycle
+from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.scores import choose
+from kubist.cluster.simulation.scheduler.snapshot import Snapshot
+from kubist.cluster.simulation.scheduler.volumes import Volumes
 from kubist.model.meta.object import Object
-from kubist.simulation.scheduler.cycle import Cycle
-from kubist.simulation.scheduler.podinfo import PodInfo
-from kubist.simulation.scheduler.scores import choose
-from kubist.simulation.scheduler.snapshot import Snapshot
-from kubist.simulation.scheduler.volumes import Volumes
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 DEPLOYMENTS = 10

@@ -27,12 +27,12 @@ FIXED = {
 STORED = {
     # The keys are stored objects, so the size of the store bounds them.
     "api/objectclient.py:parsed",
-    "control/garbagecollector.py:_removed",
+    "cluster/control/garbagecollector.py:_removed",
     "api/crd/stored.py:encode",
     # Empties one bounded cache together with another.
     "api/filters/rbac.py:grants",
     # It removes only the oldest counts, in the order of their use.
-    "simulation/scheduler/snapshot.py:census",
+    "cluster/simulation/scheduler/snapshot.py:census",
 }
 """Functions that empty a collection by hand when it is full."""
 
@@ -54,9 +54,9 @@ KEPT = {
     # Placeholders of one recording of a test, which is bounded.
     "testing/normalised.py:_placeholder",
     # It removes the oldest counts above its own limit, in the order of their use.
-    "simulation/scheduler/snapshot.py:census",
+    "cluster/simulation/scheduler/snapshot.py:census",
     # The keys are the two values of whenUnsatisfiable.
-    "simulation/scheduler/podinfo.py:constraints",
+    "cluster/simulation/scheduler/podinfo.py:constraints",
     # Served resources, kinds and stored objects bound these.
     "api/crd/conversion.py:entry",
     "api/crd/stored.py:_kind",
@@ -94,12 +94,12 @@ KEPT = {
     "storage/encryption/tally.py:add",
     # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
     # ones are removed.
-    "control/podsbynode.py:apply",
-    "control/workloads/horizontalpodautoscaler.py:history",
-    "simulation/kubelet.py:_memory",
-    "simulation/scheduler/snapshot.py:_info",
-    "simulation/nodes.py:_number",
-    "simulation/stages/player.py:reconcile",
+    "cluster/control/podsbynode.py:apply",
+    "cluster/control/workloads/horizontalpodautoscaler.py:history",
+    "cluster/simulation/kubelet.py:_memory",
+    "cluster/simulation/scheduler/snapshot.py:_info",
+    "cluster/simulation/nodes.py:_number",
+    "cluster/simulation/stages/player.py:reconcile",
 }
 """Functions that look a key up in an attribute, and store the value there if it is missing."""
 

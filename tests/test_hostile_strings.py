@@ -14,13 +14,13 @@ import pytest
 
 from kubist.api.crd.jsonpath import JsonPath, PathError
 from kubist.api.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref
+from kubist.cluster.simulation.stages.jq import Query
+from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.cel import formats
 from kubist.model.cel.escaping import escape
 from kubist.model.codec import negotiate, yaml_emit
 from kubist.model.meta import selectors
 from kubist.model.meta.status import APIError
-from kubist.simulation.stages.jq import Query
-from kubist.simulation.stages.limits import StageError
 
 COUNT = 4_000
 FACTOR = 8

@@ -12,12 +12,12 @@ from kubist.base.http import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
+from kubist.cluster.simulation.shell import filestore
+from kubist.cluster.simulation.stages import limits as stages
 from kubist.clusters import clusters, fairness
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
-from kubist.simulation.shell import filestore
-from kubist.simulation.stages import limits as stages
 from kubist.storage import cache
 
 HEAD = """\

@@ -32,10 +32,10 @@ from kubist.base.http.messages import Application
 from kubist.base.http.pool import Pool
 from kubist.base.http.server import HttpServer
 from kubist.base.listening import bound
-from kubist.control.allocations import repair_allocations
-from kubist.control.authenticationtrust import keep_trust
-from kubist.control.flowschemas import keep_dangling_conditions
-from kubist.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
+from kubist.cluster.control.allocations import repair_allocations
+from kubist.cluster.control.authenticationtrust import keep_trust
+from kubist.cluster.control.flowschemas import keep_dangling_conditions
+from kubist.cluster.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
 from kubist.errors import InvalidSettings
 from kubist.model import featuregates
 from kubist.serving_tls import serving_context
@@ -44,10 +44,10 @@ from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
     from kubist.bench.bench import Bench
-    from kubist.control.loop import Loop
+    from kubist.cluster.control.loop import Loop
 
     # Saves start-up time: a server without control loops does not load them.
-    from kubist.control.manager import Manager
+    from kubist.cluster.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
     from kubist.storage.etcd import EtcdStore
@@ -205,8 +205,8 @@ class Server:
         """Lets simulated pods answer logs, exec and port-forward."""
         if self.config.workloads or self.config.simulated_nodes:
             # Saves start-up time: few servers simulate nodes.
-            from kubist.simulation.kubeletapi.api import KubeletAPI
-            from kubist.simulation.metrics import serve_metrics
+            from kubist.cluster.simulation.kubeletapi.api import KubeletAPI
+            from kubist.cluster.simulation.metrics import serve_metrics
 
             self.api.kubelet = KubeletAPI(self.api)
             serve_metrics(self.api)
@@ -222,12 +222,12 @@ class Server:
         simulated: list[type[Loop]] = []
         if config.workloads or config.simulated_nodes:
             # Saves start-up time: few servers simulate nodes.
-            from kubist import simulation
+            from kubist.cluster import simulation
 
             simulated = simulation.loops(config)
         if config.controllers or simulated:
             # Saves start-up time: a server without control loops does not load them.
-            from kubist.control.manager import Manager
+            from kubist.cluster.control.manager import Manager
 
             self._loops = Manager(self.api, simulated)
             await self._loops.start()

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.api.bootstrap.trust import TRUST
 from kubist.base.http.certificates import new_authority
-from kubist.control import authenticationtrust
+from kubist.cluster.control import authenticationtrust
 from tests.live import Live, Pki
 from tests.waiting import wait_for
 

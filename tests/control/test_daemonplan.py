@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import daemonplan
-from kubist.control.workloads.daemonplan import Fit
+from kubist.cluster.control.workloads import daemonplan
+from kubist.cluster.control.workloads.daemonplan import Fit
 from kubist.model.meta.object import Object
 
 NOW = 2_000_000_000.0

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubist.control.disruption import DELETION_TIMEOUT, Expected, budget_status, failed_status, target_time
+from kubist.cluster.control.disruption import (
+    DELETION_TIMEOUT,
+    Expected,
+    budget_status,
+    failed_status,
+    target_time,
+)
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import parse_time
 from kubist.testing import Cluster

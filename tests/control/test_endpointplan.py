@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import endpointplan, mirroring
-from kubist.control.workloads.endpointplan import distribute
+from kubist.cluster.control.workloads import endpointplan, mirroring
+from kubist.cluster.control.workloads.endpointplan import distribute
 from kubist.model.meta.object import Object
 
 PORT = {"name": "web", "port": 80, "targetPort": "http", "protocol": "TCP"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubist.base.clock import Clock
-from kubist.control.events import BURST, COMBINED, REFILL_SECONDS, SIMILAR, EventRecorder
+from kubist.cluster.control.events import BURST, COMBINED, REFILL_SECONDS, SIMILAR, EventRecorder
 from kubist.model.meta.object import Object
 from tests.live import Live
 from tests.waiting import wait_for

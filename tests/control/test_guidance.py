@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.control.guidance import is_seen
-from kubist.control.manager import chosen
+from kubist.cluster.control.guidance import is_seen
+from kubist.cluster.control.manager import chosen
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import jobbackoff
-from kubist.control.workloads.jobpods import FINALIZER, INDEX
+from kubist.cluster.control.workloads import jobbackoff
+from kubist.cluster.control.workloads.jobpods import FINALIZER, INDEX
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for

@@ -11,7 +11,7 @@ import pytest
 
 import kubist
 from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
-from kubist.control.leader import GROUP, NAME, NAMESPACE, Leader
+from kubist.cluster.control.leader import GROUP, NAME, NAMESPACE, Leader
 from kubist.runtime.identity import Identity
 from tests.storage.etcd_server import EtcdServer
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import kubist
-from kubist.control.manager import ON_REQUEST, available, chosen
+from kubist.cluster.control.manager import ON_REQUEST, available, chosen
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kubist.base.clock import Clock, Timer
-from kubist.control.queue import Queue
+from kubist.cluster.control.queue import Queue
 
 
 def queue() -> Queue[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import rollout
-from kubist.control.workloads.rollout import DESIRED, HISTORY, MAX, REVISION
-from kubist.control.workloads.rolloutstatus import (
+from kubist.cluster.control.workloads import rollout
+from kubist.cluster.control.workloads.rollout import DESIRED, HISTORY, MAX, REVISION
+from kubist.cluster.control.workloads.rolloutstatus import (
     deadline_in,
     is_complete,
     made_progress,

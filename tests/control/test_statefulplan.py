@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import claims
-from kubist.control.workloads.pods import owner_reference
-from kubist.control.workloads.statefulplan import (
-    Plan,
-    keeps_current,
-    ordinal,
-    plan,
-    stateful_status,
-)
+from kubist.cluster.control.workloads import claims
+from kubist.cluster.control.workloads.pods import owner_reference
+from kubist.cluster.control.workloads.statefulplan import Plan, keeps_current, ordinal, plan, stateful_status
 from kubist.model.meta.object import Object
 
 NOW = 2_000_000_000.0

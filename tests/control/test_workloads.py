@@ -50,7 +50,7 @@ def test_simulated_node_renews_its_lease(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Tools judge a node by its Lease."""
-    monkeypatch.setattr("kubist.simulation.nodes.RENEW_SECONDS", 0.1)
+    monkeypatch.setattr("kubist.cluster.simulation.nodes.RENEW_SECONDS", 0.1)
     cluster: Cluster = request.getfixturevalue("cluster")
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/kubist-node-0"
     cluster.wait("node/kubist-node-0", "Ready")

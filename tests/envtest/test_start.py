@@ -60,7 +60,7 @@ def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Pat
         "cryptography",
         "kubist.model.codec.yaml_emit",
         "kubist.api.discovery.openapi",
-        "kubist.control.manager",
+        "kubist.cluster.control.manager",
     }
 
 

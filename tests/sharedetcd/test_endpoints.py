@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.control import kubernetesservice
-from kubist.control.kubernetesservice import LEASE_SECONDS, LEASES
+from kubist.cluster.control import kubernetesservice
+from kubist.cluster.control.kubernetesservice import LEASE_SECONDS, LEASES
 from kubist.model.codec import protobuf
 from kubist.model.schema.catalog import schema_for
 from tests.live import Live, Pki

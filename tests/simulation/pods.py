@@ -6,12 +6,12 @@ import copy
 import math
 from typing import Any
 
+from kubist.cluster.simulation.commands import Run, run_of
+from kubist.cluster.simulation.containermachine import Memory, Surroundings
+from kubist.cluster.simulation.containers import PodEvent
+from kubist.cluster.simulation.podmachine import advance
+from kubist.cluster.simulation.podneeds import missing_for
 from kubist.model.meta.times import format_time
-from kubist.simulation.commands import Run, run_of
-from kubist.simulation.containermachine import Memory, Surroundings
-from kubist.simulation.containers import PodEvent
-from kubist.simulation.podmachine import advance
-from kubist.simulation.podneeds import missing_for
 
 START = 1_800_000_000.25
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from kubist.cluster.simulation.scheduler.cycle import Cycle, Rejected
+from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.refusal import Refusal, summary
+from kubist.cluster.simulation.scheduler.scores import choose
+from kubist.cluster.simulation.scheduler.snapshot import Snapshot
+from kubist.cluster.simulation.scheduler.volumes import Volumes
 from kubist.model.meta.object import Object
-from kubist.simulation.scheduler.cycle import Cycle, Rejected
-from kubist.simulation.scheduler.podinfo import PodInfo
-from kubist.simulation.scheduler.refusal import Refusal, summary
-from kubist.simulation.scheduler.scores import choose
-from kubist.simulation.scheduler.snapshot import Snapshot
-from kubist.simulation.scheduler.volumes import Volumes
 
 _numbers = itertools.count()
 KINDS = {

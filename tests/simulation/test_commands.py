@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.commands import Run, file_scopes, run_of, termination_message
+from kubist.cluster.simulation.commands import Run, file_scopes, run_of, termination_message
 
 
 def run(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation import files as module
-from kubist.simulation.files import Files
+from kubist.cluster.simulation import files as module
+from kubist.cluster.simulation.files import Files
 
 
 def pod(uid: str = "u") -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kubist.api.config import Config
+from kubist.cluster.simulation import nodeobjects
+from kubist.cluster.simulation.nodeobjects import expand, new_node, reported, states_of, template_of
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
-from kubist.simulation import nodeobjects
-from kubist.simulation.nodeobjects import expand, new_node, reported, states_of, template_of
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.outcomes import CLAUSES
-from kubist.simulation.shell.commands import COMMANDS
+from kubist.cluster.simulation.outcomes import CLAUSES
+from kubist.cluster.simulation.shell.commands import COMMANDS
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

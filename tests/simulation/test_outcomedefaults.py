@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kubist.cluster.simulation.outcomedefaults import LONGEST, defaults_for
 from kubist.model.meta.objectmeta import ANNOTATIONS_LIMIT
-from kubist.simulation.outcomedefaults import LONGEST, defaults_for
 from kubist.testing import Cluster
 from tests.waiting import wait_for
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.outcomes import (
+from kubist.cluster.simulation.outcomes import (
     DEFAULT,
     MOST_PROBLEMS,
     Exit,

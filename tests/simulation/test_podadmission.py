@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.podadmission import needs_admission, rejection_of
+from kubist.cluster.simulation.podadmission import needs_admission, rejection_of
 
 
 def node(**spec: Any) -> dict[str, Any]:

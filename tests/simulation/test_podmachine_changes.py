@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubist.simulation.commands import Run
-from kubist.simulation.podmachine import end_containers
+from kubist.cluster.simulation.commands import Run
+from kubist.cluster.simulation.podmachine import end_containers
 from tests.simulation.pods import SimulatedPod, container, state_of
 
 BACK_OFF = "back-off {} restarting failed container=web pod=p_n(u)"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kubist.cluster.simulation.scheduler import preemption
+from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.preemption import Budget, Candidate, find_candidate
+from kubist.cluster.simulation.scheduler.waiting import FEW, PriorityOrder, Waiting
 from kubist.model.meta.object import Object
-from kubist.simulation.scheduler import preemption
-from kubist.simulation.scheduler.podinfo import PodInfo
-from kubist.simulation.scheduler.preemption import Budget, Candidate, find_candidate
-from kubist.simulation.scheduler.waiting import FEW, PriorityOrder, Waiting
 from tests.simulation.scheduling import HOST, ZONE, Objects, World, node, pod
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

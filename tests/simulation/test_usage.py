@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.control.usage import parse_usage, total, usage_of, usage_problem
+from kubist.cluster.control.usage import parse_usage, total, usage_of, usage_problem
 from kubist.model.meta.object import Object
 
 REQUESTS = {"resources": {"requests": {"cpu": "100m", "memory": "32Mi"}}}

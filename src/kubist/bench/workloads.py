@@ -8,14 +8,14 @@ from kubist.api.application import API
 from kubist.api.objectclient import ObjectClient
 from kubist.bench.call import Call, Fields, conflict
 from kubist.bench.control_api import ControlAPI
-from kubist.control import usage
+from kubist.cluster.control import usage
+from kubist.cluster.simulation import scripting
+from kubist.cluster.simulation.commands import Run
+from kubist.cluster.simulation.nodes import NOT_READY, SIMULATED, UNREACHABLE, set_state
+from kubist.cluster.simulation.outcomes import ENDINGS, Exit, Outcome, parse_outcome
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
-from kubist.simulation import scripting
-from kubist.simulation.commands import Run
-from kubist.simulation.nodes import NOT_READY, SIMULATED, UNREACHABLE, set_state
-from kubist.simulation.outcomes import ENDINGS, Exit, Outcome, parse_outcome
 
 KIND = "PodOperation"
 NODE_STATES = {"ready": (), "not-ready": (NOT_READY,), "unreachable": (UNREACHABLE,)}

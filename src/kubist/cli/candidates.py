@@ -102,7 +102,7 @@ def _values(flag: Flag, current: str) -> list[str]:
     listed = start + comma
     if flag.name == "controllers":
         # Saves start-up time: only this flag needs the control loops.
-        from kubist.control.manager import available
+        from kubist.cluster.control.manager import available
 
         names = sorted(loop.name for loop in available())
         return _matching(["*", *names, *(f"-{name}" for name in names)], item, listed)

@@ -94,7 +94,7 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
 
 def _check_nodes(made: Config) -> None:
     # Saves start-up time: only the flags of simulated nodes need it.
-    from kubist.simulation.nodeobjects import template_of
+    from kubist.cluster.simulation.nodeobjects import template_of
 
     try:
         template_of(made)
@@ -104,7 +104,7 @@ def _check_nodes(made: Config) -> None:
 
 def _check_stages(made: Config) -> None:
     # Saves start-up time: only --stages needs it.
-    from kubist.simulation.stages import sources
+    from kubist.cluster.simulation.stages import sources
 
     try:
         sources.load(made.stages)
@@ -235,7 +235,7 @@ def _check(flag: Flag, value: str) -> None:
         raise ValueError(f"must be {' or '.join(FORMATS)}")
     elif flag.name == "controllers":
         # Saves start-up time: a server without --controllers loads no loops.
-        from kubist.control.manager import chosen
+        from kubist.cluster.control.manager import chosen
 
         chosen(filter(None, map(str.strip, value.split(","))))
     elif flag.type == "namedCertKey":

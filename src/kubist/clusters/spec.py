@@ -155,7 +155,7 @@ def _controllers(asked: Fields) -> tuple[str, ...] | None:
     if given is None:
         return None
     # Saves start-up time: the control loops are loaded with the first cluster that has some.
-    from kubist.control.manager import chosen
+    from kubist.cluster.control.manager import chosen
 
     try:
         chosen(found)

@@ -64,7 +64,7 @@ def is_on(environment: Mapping[str, str], name: str) -> bool:
 
 def _check_controllers(names: tuple[str, ...]) -> None:
     # Saves start-up time: a server without control loops does not load them.
-    from kubist.control.manager import chosen
+    from kubist.cluster.control.manager import chosen
 
     try:
         chosen(names)

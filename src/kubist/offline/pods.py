@@ -28,7 +28,7 @@ def pod_of(owner: Object) -> tuple[Object, str, Identity] | None:
     if owner["kind"] == "CronJob":
         spec, path = spec["jobTemplate"]["spec"], "spec.jobTemplate.spec.template."
     # Saves start-up time: many runs check no workloads.
-    from kubist.control.workloads.pods import from_template
+    from kubist.cluster.control.workloads.pods import from_template
 
     pod = from_template(spec["template"], owner, owner["metadata"]["name"])
     return (

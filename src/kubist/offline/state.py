@@ -14,8 +14,8 @@ from kubist.api.resources.resource import Resource
 from kubist.api.verbs import body
 from kubist.base import eager_task
 from kubist.base.jsontext.errors import DecodeError
-from kubist.control.clusterroles import GROUP as RBAC_GROUP
-from kubist.control.clusterroles import ClusterRoleAggregation
+from kubist.cluster.control.clusterroles import GROUP as RBAC_GROUP
+from kubist.cluster.control.clusterroles import ClusterRoleAggregation
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.offline.manifests import Manifest

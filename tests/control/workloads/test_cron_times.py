@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads import cron
-from kubist.control.workloads.cronjobs import job_name, new_job
-from kubist.control.workloads.cronjobtimes import (
+from kubist.cluster.control.workloads import cron
+from kubist.cluster.control.workloads.cronjobs import job_name, new_job
+from kubist.cluster.control.workloads.cronjobtimes import (
     MANY,
     ScheduleError,
     is_too_late,

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from kubist.control.workloads.jobbackoff import Backoff, finish_time
-from kubist.control.workloads.jobindexes import Intervals, parse_indexes
-from kubist.control.workloads.jobpods import INDEX, NO_INDEX, new_pod
-from kubist.control.workloads.jobsync import BACKOFF, DEADLINE, Plan, Progress, is_complete, plan, survey
+from kubist.cluster.control.workloads.jobbackoff import Backoff, finish_time
+from kubist.cluster.control.workloads.jobindexes import Intervals, parse_indexes
+from kubist.cluster.control.workloads.jobpods import INDEX, NO_INDEX, new_pod
+from kubist.cluster.control.workloads.jobsync import (
+    BACKOFF,
+    DEADLINE,
+    Plan,
+    Progress,
+    is_complete,
+    plan,
+    survey,
+)
 from kubist.model.meta.object import Object
 from tests.control.workloads.batch_objects import NOW, indexed, job, pod
 

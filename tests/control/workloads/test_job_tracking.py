@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.control.workloads.jobbackoff import Backoff
-from kubist.control.workloads.jobsync import BACKOFF, COMPLETE, Outcome, survey
-from kubist.control.workloads.jobtracking import (
+from kubist.cluster.control.workloads.jobbackoff import Backoff
+from kubist.cluster.control.workloads.jobsync import BACKOFF, COMPLETE, Outcome, survey
+from kubist.cluster.control.workloads.jobtracking import (
     Tracking,
     copy_status,
     finish,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.simulation.stages.player import Stages
-from kubist.simulation.stages.watcher import StageWatcher
+from kubist.cluster.simulation.stages.player import Stages
+from kubist.cluster.simulation.stages.watcher import StageWatcher
 from kubist.testing import Cluster
 from tests.simulation.stages.making import (
     CRD,

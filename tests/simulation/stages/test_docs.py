@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kubist.simulation.stages.gotemplate.functions import FUNCTIONS as TEMPLATE_FUNCTIONS
-from kubist.simulation.stages.jq.functions import NAMES
+from kubist.cluster.simulation.stages.gotemplate.functions import FUNCTIONS as TEMPLATE_FUNCTIONS
+from kubist.cluster.simulation.stages.jq.functions import NAMES
 from kubist.testing.host import Host
 from tests.waiting import wait_for
 

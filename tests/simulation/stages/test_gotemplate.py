@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubist.cluster.simulation.stages.gotemplate import Template
+from kubist.cluster.simulation.stages.gotemplate.environment import Environment
+from kubist.cluster.simulation.stages.gotemplate.functions import FUNCTIONS
+from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.codec import yaml
-from kubist.simulation.stages.gotemplate import Template
-from kubist.simulation.stages.gotemplate.environment import Environment
-from kubist.simulation.stages.gotemplate.functions import FUNCTIONS
-from kubist.simulation.stages.limits import StageError
 
 NOW = 1704067200.5
 ADDRESSES: dict[str, Callable[..., Any]] = {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubist.simulation.stages.jq import Query
-from kubist.simulation.stages.limits import MAX_DEPTH, StageError
+from kubist.cluster.simulation.stages.jq import Query
+from kubist.cluster.simulation.stages.limits import MAX_DEPTH, StageError
 
 POD: dict[str, Any] = {
     "metadata": {

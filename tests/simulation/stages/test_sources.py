@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from kubist.simulation.stages import sources
-from kubist.simulation.stages.limits import StageError
+from kubist.cluster.simulation.stages import sources
+from kubist.cluster.simulation.stages.limits import StageError
 from kubist.testing import Cluster
 from kubist.testing.host import Host
 from tests.simulation.stages.making import CRD, needs, stage
@@ -107,11 +107,11 @@ def test_objects_of_custom_resources_from_before_the_start_are_played(
 
 
 def test_server_without_stages_does_not_load_the_interpreters() -> None:
-    start = "kubist.simulation.loops(kubist.api.config.Config(workloads=True))"
-    code = f"import sys, kubist.api.config, kubist.simulation; {start}; print(*sys.modules)"
+    start = "kubist.cluster.simulation.loops(kubist.api.config.Config(workloads=True))"
+    code = f"import sys, kubist.api.config, kubist.cluster.simulation; {start}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "kubist.simulation.stages.watcher" in loaded
-    assert "kubist.simulation.stages.player" not in loaded
-    assert "kubist.simulation.stages.stage" not in loaded
+    assert "kubist.cluster.simulation.stages.watcher" in loaded
+    assert "kubist.cluster.simulation.stages.player" not in loaded
+    assert "kubist.cluster.simulation.stages.stage" not in loaded

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubist.cluster.simulation.stages.expressions import Subject
+from kubist.cluster.simulation.stages.gotemplate.environment import Environment
+from kubist.cluster.simulation.stages.lifecycle import Lifecycle
+from kubist.cluster.simulation.stages.limits import StageError
+from kubist.cluster.simulation.stages.stage import Stage
+from kubist.cluster.simulation.stages.steps import ChangeFinalizers, Patch
 from kubist.model.cel import regex
-from kubist.simulation.stages.expressions import Subject
-from kubist.simulation.stages.gotemplate.environment import Environment
-from kubist.simulation.stages.lifecycle import Lifecycle
-from kubist.simulation.stages.limits import StageError
-from kubist.simulation.stages.stage import Stage
-from kubist.simulation.stages.steps import ChangeFinalizers, Patch
 from tests.simulation.stages.making import needs, stage
 
 NOW = 1704067200.0

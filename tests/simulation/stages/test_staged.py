@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from kubist.api.objectclient import ObjectClient
-from kubist.control.staged import claim, governs, release
+from kubist.cluster.control.staged import claim, governs, release
 
 POD: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}
 

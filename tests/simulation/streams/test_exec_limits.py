@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Request
+from kubist.cluster.simulation.kubeletapi.containers import spec_of
+from kubist.cluster.simulation.kubeletapi.logs import Log, LogOptions
+from kubist.cluster.simulation.kubeletapi.targets import TargetError, target_of
+from kubist.cluster.simulation.kubeletapi.terminal import Terminal
+from kubist.cluster.simulation.shell import container
+from kubist.cluster.simulation.shell.budget import EXEC
+from kubist.cluster.simulation.shell.environment import (
+    ENVIRONMENT_LIMIT,
+    FILES_LIMIT,
+    environment,
+    known_files,
+)
+from kubist.cluster.simulation.shell.syntax import Simple, parse
 from kubist.model.meta.object import Object
-from kubist.simulation.kubeletapi.containers import spec_of
-from kubist.simulation.kubeletapi.logs import Log, LogOptions
-from kubist.simulation.kubeletapi.targets import TargetError, target_of
-from kubist.simulation.kubeletapi.terminal import Terminal
-from kubist.simulation.shell import container
-from kubist.simulation.shell.budget import EXEC
-from kubist.simulation.shell.environment import ENVIRONMENT_LIMIT, FILES_LIMIT, environment, known_files
-from kubist.simulation.shell.syntax import Simple, parse
 from tests.simulation.streams.test_shell import POD, Box, Captured
 
 
@@ -63,7 +68,7 @@ def test_costly_script_is_refused(box: Box, script: str, why: str, monkeypatch: 
 
 
 def test_appending_to_a_full_file_does_not_copy_it(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubist.simulation.shell.filestore.CONTAINER_LIMIT", 10_000)
+    monkeypatch.setattr("kubist.cluster.simulation.shell.filestore.CONTAINER_LIMIT", 10_000)
     code, _, err = box.sh("echo -n " + "x" * 4_000 + " > /a; cat /a >> /b; cat /a >> /b; cat /b")
     assert err == "cat: No space left on device\n"
     assert code == 0
@@ -151,7 +156,7 @@ def test_long_names_are_extracted(box: Box) -> None:
 def test_archive_has_a_limited_number_of_files(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.run("touch", *(f"/d/{number}" for number in range(20)))
     assert box.run("tar", "cf", "-", "/d")[0] == 0
-    monkeypatch.setattr("kubist.simulation.shell.tarcommand._MEMBER_LIMIT", 10)
+    monkeypatch.setattr("kubist.cluster.simulation.shell.tarcommand._MEMBER_LIMIT", 10)
     assert box.run("tar", "cf", "-", "/d") == (1, "", "tar: No space left on device\n")
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kubist.cluster.simulation.kubeletapi.logs import Log, LogOptions, started
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.simulation.kubeletapi.logs import Log, LogOptions, started
 
 BEGAN = 1_700_000_000 * 10**9
 LINES = ["one", "two", "three"]

@@ -13,9 +13,9 @@ import pytest
 import websocket
 
 from kubist.base.http.messages import Request
+from kubist.cluster.simulation.kubeletapi import portforward
+from kubist.cluster.simulation.kubeletapi.targets import Target, TargetError, target_of
 from kubist.model.meta.object import Object
-from kubist.simulation.kubeletapi import portforward
-from kubist.simulation.kubeletapi.targets import Target, TargetError, target_of
 from kubist.testing import Cluster
 from kubist.testing.refused import Refused
 from tests.simulation.streams.conftest import MakePod

@@ -8,12 +8,12 @@ import tarfile
 
 import pytest
 
+from kubist.cluster.simulation.shell import filestore
+from kubist.cluster.simulation.shell.container import Clock, Container
+from kubist.cluster.simulation.shell.errors import NoSpace
+from kubist.cluster.simulation.shell.filestore import File, FileStore, absolute
+from kubist.cluster.simulation.shell.shell import Shell
 from kubist.model.meta.object import Object
-from kubist.simulation.shell import filestore
-from kubist.simulation.shell.container import Clock, Container
-from kubist.simulation.shell.errors import NoSpace
-from kubist.simulation.shell.filestore import File, FileStore, absolute
-from kubist.simulation.shell.shell import Shell
 
 POD: Object = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {}}
 ROOT: Object = {"uid": 0, "gid": 0, "supplementalGroups": [0]}

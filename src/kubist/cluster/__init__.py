@@ -1,0 +1,1 @@
+"""What acts by itself: control loops and simulated nodes."""

@@ -1,0 +1,314 @@
+"""HorizontalPodAutoscaler controller: scales a target by the simulated usage of its pods, every 15 seconds."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple, NoReturn
+
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.resource import Resource
+from kubist.api.resources.strategy import Scale
+from kubist.api.verbs.patch import MERGE
+from kubist.cluster.control.loop import Loop, entry_of
+from kubist.cluster.control.usage import usage_of
+from kubist.cluster.control.workloads.horizontalpodautoscaler_behavior import History, limit
+from kubist.cluster.control.workloads.horizontalpodautoscaler_metrics import FailedMetric, Target, compute
+from kubist.cluster.control.workloads.horizontalpodautoscaler_replicas import Tolerance
+from kubist.model.meta.conditions import set_condition
+from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
+from kubist.model.meta.status import APIError, not_found
+from kubist.storage.cache import Change
+
+SYNC_SECONDS = 15.0
+NANO = 10**9
+CANNOT_GET = "the HPA controller was unable to get the target's current scale"
+
+Key = tuple[str, str]
+
+
+class Failure(Exception):
+    """Reconciliation that ended early. The conditions of the status tell why."""
+
+
+class Scaled(NamedTuple):
+    """Scale of a target."""
+
+    resource: Resource
+    name: str
+    replicas: int
+    selector: str
+
+
+class HorizontalPodAutoscalers(Loop):
+    name = "horizontalpodautoscaler"
+    component = "horizontal-pod-autoscaler"
+    workers = 5
+
+    def __init__(self, client: ObjectClient) -> None:
+        super().__init__(client)
+        self._histories: dict[Key, History] = {}
+        self._selectors: dict[Key, LabelSelector] = {}
+        """Selectors of the targets, by namespace and name of the autoscaler."""
+
+    def follow(self) -> None:
+        self.watch("horizontalpodautoscalers", self._autoscaler_changed, group="autoscaling")
+
+    def _autoscaler_changed(self, change: Change) -> None:
+        """Queues new autoscalers. The others are looked at every SYNC_SECONDS."""
+        entry = entry_of(change)
+        key = (entry.namespace, entry.name)
+        if change.old is None:
+            self.queue.add(key)
+        elif change.new is None:
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        self._histories.pop(key, None)
+        self._selectors.pop(key, None)
+
+    async def reconcile(self, key: Key) -> None:
+        autoscaler = self.client.get("horizontalpodautoscalers", key[1], key[0], group="autoscaling")
+        if autoscaler is None:
+            self._forget(key)
+            return
+        self.queue.add_after(key, SYNC_SECONDS)
+        held = autoscaler["status"]
+        conditions = [dict(condition) for condition in held.get("conditions") or ()]
+        pass_ = Pass(self, key, {**autoscaler, "status": {**held, "conditions": conditions}})
+        with contextlib.suppress(Failure):
+            await pass_.run()
+        await self._write(autoscaler, pass_.autoscaler["status"])
+
+    async def _write(self, autoscaler: Object, status: Object) -> None:
+        if status == autoscaler["status"]:
+            return
+        metadata = autoscaler["metadata"]
+
+        def edit(held: Object) -> Object | None:
+            if held["metadata"]["uid"] != metadata["uid"]:
+                return None
+            held["status"] = status
+            return held
+
+        await self.client.update(
+            "horizontalpodautoscalers",
+            metadata["name"],
+            metadata["namespace"],
+            edit,
+            group="autoscaling",
+            subresource="status",
+        )
+
+    def history(self, key: Key, replicas: int) -> History:
+        """History of an autoscaler. It starts with the present replicas as a recommendation."""
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories[key] = History([(self.clock.now(), replicas)])
+        return history
+
+    def find_scale(self, reference: Object, namespace: str) -> Scaled:
+        """Scale of the target. APIError or LookupError if there is none."""
+        group, _, _ = reference.get("apiVersion", "").rpartition("/")
+        kind, name = reference["kind"], reference["name"]
+        versions = self.client.resources.versions(group)
+        resources = [found for version in versions if (found := self.client.find_kind(group, version, kind))]
+        if not resources:
+            raise LookupError(f'no matches for kind "{kind}" in group "{group}"')
+        resource = self.client.resource(resources[0].resource, group)
+        path = resource.strategy.subresources.get("scale")
+        if not isinstance(path, Scale):
+            raise LookupError("the server could not find the requested resource")
+        obj = self.client.get(resource.resource, name, namespace, group=group)
+        if obj is None:
+            raise not_found(group, resource.resource, name)
+        replicas, _, selector = path.values(obj)
+        if replicas is None and resource.custom:
+            raise LookupError(
+                f'Internal error occurred: the spec replicas field ".{path.spec_replicas}" does not exist'
+            )
+        return Scaled(resource, name, replicas or 0, selector)
+
+    def pods(self, key: Key, selector: LabelSelector) -> list[Object]:
+        """Pods of a target."""
+        entries = self.client.labelled("pods", key[0])
+        return [self.client.parsed(entry) for entry in entries if selector.matches(entry.labels)]
+
+    def rivals(self, key: Key, selector: LabelSelector, pods: list[Object]) -> list[Key]:
+        """All autoscalers that control some of the pods, with this one."""
+        self._selectors[key] = selector
+        labels = [pod["metadata"].get("labels") for pod in pods]
+        return sorted(
+            other
+            for other, held in self._selectors.items()
+            if other[0] == key[0] and any(held.matches(one) for one in labels)
+        )
+
+
+class Pass:
+    """One look at one autoscaler. Its status collects the result."""
+
+    def __init__(self, loop: HorizontalPodAutoscalers, key: Key, autoscaler: Object) -> None:
+        self.loop = loop
+        self.key = key
+        self.autoscaler = autoscaler
+        self.spec: Object = autoscaler["spec"]
+        self.metrics: list[Object] | None = None
+
+    async def run(self) -> None:
+        scaled = self._scale()
+        current = scaled.replicas
+        history = self.loop.history(self.key, current)
+        least, most = self.spec.get("minReplicas", 1), self.spec["maxReplicas"]
+        reason = ""
+        if current == 0:
+            desired = 0
+            message = "scaling is disabled since the replica count of the target is zero"
+            self._set("ScalingActive", "False", "ScalingDisabled", message)
+        elif current > most:
+            desired, reason = most, "Current number of replicas above Spec.MaxReplicas"
+        elif current < least:
+            desired, reason = least, "Current number of replicas below Spec.MinReplicas"
+        else:
+            desired, reason = self._by_metrics(scaled, history)
+        is_rescaled = desired != current
+        if is_rescaled:
+            await self._rescale(scaled, desired, reason)
+            if "behavior" in self.spec:
+                history.add_change(current, desired, self.loop.clock.now())
+        self._finish(current, desired)
+        if is_rescaled:
+            self.autoscaler["status"]["lastScaleTime"] = self.loop.stamp()
+
+    def _scale(self) -> Scaled:
+        try:
+            scaled = self.loop.find_scale(self.spec["scaleTargetRef"], self.key[0])
+        except (APIError, LookupError) as error:
+            why = str(error.args[0])
+            self._emit("Warning", "FailedGetScale", why)
+            self._set("AbleToScale", "False", "FailedGetScale", f"{CANNOT_GET}: {why}")
+            raise Failure from None
+        message = "the HPA controller was able to get the target's current scale"
+        self._set("AbleToScale", "True", "SucceededGetScale", message)
+        return scaled
+
+    def _by_metrics(self, scaled: Scaled, history: History) -> tuple[int, str]:
+        """Replicas that the metrics ask for within the limits, and the reason."""
+        current = scaled.replicas
+        desired, metric = self._computed(scaled)
+        reason = ""
+        if desired > current:
+            reason = f"{metric} above target"
+        elif desired < current:
+            reason = "All metrics below target"
+        limited = limit(self.spec, history, current, desired, self.loop.clock.now())
+        self._set("AbleToScale", "True", *limited.able_to_scale)
+        self._set("ScalingLimited", "True" if limited.is_limited else "False", *limited.scaling_limited)
+        return limited.replicas, reason
+
+    def _computed(self, scaled: Scaled) -> tuple[int, str]:
+        """Highest number of replicas of all metrics, and the name of that metric."""
+        target = self._target(scaled)
+        self.metrics, failures = [], []
+        replicas, name = 0, ""
+        for metric in self.spec.get("metrics") or ():
+            try:
+                found = compute(metric, target)
+            except FailedMetric as error:
+                self._emit("Warning", error.reason, error.message)
+                self.metrics.append({"type": ""})
+                failures.append(error)
+                continue
+            self.metrics.append(found.status)
+            if replicas == 0 or found.replicas > replicas:
+                replicas, name = found.replicas, found.name
+        if failures and (len(failures) == len(self.metrics) or replicas < scaled.replicas):
+            first = failures[0]
+            message = f"the HPA was unable to compute the replica count: {first.message}"
+            self._set("ScalingActive", "False", first.reason, message)
+            self._fail(
+                scaled.replicas,
+                f"invalid metrics ({len(failures)} invalid out of {len(self.metrics)}), first error is: {first}",
+            )
+        message = f"the HPA was able to successfully calculate a replica count from {name}"
+        self._set("ScalingActive", "True", "ValidMetricFound", message)
+        return replicas, name
+
+    def _target(self, scaled: Scaled) -> Target:
+        """Pods of the target and their usage."""
+        loop, key = self.loop, self.key
+        if not scaled.selector:
+            self._emit("Warning", "SelectorRequired", "selector is required")
+            message = "the HPA target's scale is missing a selector"
+            self._set("ScalingActive", "False", "InvalidSelector", message)
+            self._fail(scaled.replicas, "selector is required")
+        try:
+            selector = parse_label_selector(scaled.selector)
+        except ParseError as error:
+            why = f"couldn't convert selector into a corresponding internal selector object: {error}"
+            self._reject_selector(scaled, "InvalidSelector", why)
+        pods = loop.pods(key, selector)
+        rivals = loop.rivals(key, selector, pods)
+        if len(rivals) > 1:
+            shown = " ".join(f"{{{name} {namespace}}}" for namespace, name in rivals)
+            why = f"pods by selector {scaled.selector} are controlled by multiple HPAs: [{shown}]"
+            self._reject_selector(scaled, "AmbiguousSelector", why)
+        usages = {pod["metadata"]["name"]: usage for pod in pods if (usage := usage_of(pod))}
+        return Target(scaled.replicas, pods, usages, tolerance(self.spec), key[0], loop.clock.now())
+
+    def _reject_selector(self, scaled: Scaled, reason: str, why: str) -> NoReturn:
+        self._emit("Warning", reason, why)
+        self._set("ScalingActive", "False", reason, why)
+        self._fail(scaled.replicas, why)
+
+    def _fail(self, current: int, why: str) -> NoReturn:
+        self._finish(current, self.autoscaler["status"].get("desiredReplicas", 0))
+        self._emit("Warning", "FailedComputeMetricsReplicas", why)
+        raise Failure
+
+    async def _rescale(self, scaled: Scaled, desired: int, reason: str) -> None:
+        shown = f"New size: {desired}; reason: {reason}"
+        try:
+            change = {"spec": {"replicas": desired}}
+            await self.loop.client.patch(
+                scaled.resource, scaled.name, self.key[0], MERGE, change, subresource="scale"
+            )
+        except APIError as error:
+            self._emit("Warning", "FailedRescale", f"{shown}; error: {error}")
+            message = f"the HPA controller was unable to update the target scale: {error}"
+            self._set("AbleToScale", "False", "FailedUpdateScale", message)
+            self._finish(scaled.replicas, self.autoscaler["status"].get("desiredReplicas", 0))
+            raise Failure from None
+        message = f"the HPA controller was able to update the target scale to {desired}"
+        self._set("AbleToScale", "True", "SucceededRescale", message)
+        self._emit("Normal", "SuccessfulRescale", shown)
+
+    def _finish(self, current: int, desired: int) -> None:
+        """Completes the status. It has no observedGeneration, as in the reference."""
+        held = self.autoscaler["status"]
+        status: Object = {"desiredReplicas": desired, "currentMetrics": self.metrics}
+        if current:
+            status["currentReplicas"] = current
+        for part in ("lastScaleTime", "conditions"):
+            if part in held:
+                status[part] = held[part]
+        self.autoscaler["status"] = status
+
+    def _set(self, kind: str, state: str, reason: str, message: str) -> None:
+        condition = {"type": kind, "status": state, "reason": reason, "message": message}
+        set_condition(self.autoscaler["status"]["conditions"], condition, self.loop.stamp())
+
+    def _emit(self, type_: str, reason: str, message: str) -> None:
+        self.loop.events.emit(self.autoscaler, type_, reason, message)
+
+
+def tolerance(spec: Object) -> Tolerance:
+    """Tolerance of an autoscaler by its behavior."""
+    behavior, found = spec.get("behavior") or {}, Tolerance()
+    given = {
+        part: parse_quantity((behavior.get(direction) or {})["tolerance"]).nanos / NANO
+        for part, direction in (("down", "scaleDown"), ("up", "scaleUp"))
+        if "tolerance" in (behavior.get(direction) or {})
+    }
+    return found._replace(**given)

@@ -1,0 +1,122 @@
+"""One attempt to schedule a pod: checks of nodes in the order of kube-scheduler's plugins."""
+
+from __future__ import annotations
+
+from kubist.cluster.control.tolerations import tolerated
+from kubist.cluster.simulation.scheduler.podaffinity import PodAffinity
+from kubist.cluster.simulation.scheduler.podinfo import MOST_TERMS, PodInfo, Port
+from kubist.cluster.simulation.scheduler.refusal import Refusal
+from kubist.cluster.simulation.scheduler.snapshot import NodeInfo, Snapshot
+from kubist.cluster.simulation.scheduler.spread import Spread
+from kubist.cluster.simulation.scheduler.volumes import PodVolumes, Volumes
+
+ENOUGH = 50
+"""Number of fitting nodes after which the search ends. The next search begins behind them."""
+UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+UNSCHEDULABLE = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), resolvable=False)
+TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), resolvable=False)
+AFFINITY = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), resolvable=False)
+UNNAMED = Refusal("NodeAffinity", ("node(s) didn't satisfy plugin(s) [NodeAffinity]",), resolvable=False)
+PORTS = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
+ALL_ADDRESSES = "0.0.0.0"
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Rejected(Exception):
+    """No node was examined, because the pod itself cannot be scheduled. The message is the reason."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+
+
+class Cycle:
+    """Prepared checks of one pod. They hold as long as the snapshot does not change."""
+
+    def __init__(self, pod: PodInfo, snapshot: Snapshot, volumes: Volumes) -> None:
+        """Raises Rejected if no node can be suitable."""
+        self.pod = pod
+        self.snapshot = snapshot
+        self.tolerations = pod.spec.get("tolerations") or ()
+        self.volumes: PodVolumes | None = volumes.of(pod, snapshot) if pod.claims else None
+        if self.volumes is not None and self.volumes.problem:
+            raise Rejected("VolumeBinding", self.volumes.problem)
+        if pod.named_nodes is not None and not pod.named_nodes:
+            raise Rejected("NodeAffinity", "pod affinity terms conflict")
+        if pod.term_count > MOST_TERMS:
+            raise Rejected(
+                "InterPodAffinity",
+                f"the pod has {pod.term_count} pod affinity terms and topology spread constraints, and a simulated "
+                f"scheduler takes at most {MOST_TERMS}",
+            )
+        spread, affinity = Spread(pod, snapshot), PodAffinity(pod, snapshot)
+        self._spread = None if spread.allows_all else spread
+        self._affinity = None if affinity.allows_all else affinity
+
+    def check(self, info: NodeInfo) -> Refusal | None:
+        """Why the pod does not fit on a node. None if it fits."""
+        pod = self.pod
+        if pod.named_nodes is not None and info.name not in pod.named_nodes:
+            return UNNAMED
+        if info.unschedulable and not tolerated(UNSCHEDULABLE_TAINT, self.tolerations):
+            return UNSCHEDULABLE
+        for taint in info.hard_taints:
+            if not tolerated(taint, self.tolerations):
+                return TAINTED
+        if pod.node_rule is not None and not pod.node_rule(info.name, info.labels):
+            return AFFINITY
+        if pod.ports and info.ports and ports_conflict(pod.ports, info.ports):
+            return PORTS
+        refusal = check_resources(pod, info)
+        if refusal is None and self.volumes is not None:
+            refusal = self.volumes.check(info)
+        if refusal is None and self._spread is not None:
+            refusal = self._spread.check(info)
+        if refusal is None and self._affinity is not None:
+            refusal = self._affinity.check(info)
+        return refusal
+
+    def search(self, start: int = 0) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
+        """Nodes that fit, refusals by node, and the number of nodes that were looked at from the start index on."""
+        nodes = list(self.snapshot.nodes.values())
+        if start:
+            start %= len(nodes)
+            nodes = nodes[start:] + nodes[:start]
+        fitting: list[NodeInfo] = []
+        refusals: dict[str, Refusal] = {}
+        check = self.check
+        for info in nodes:
+            refusal = check(info)
+            if refusal is not None:
+                refusals[info.name] = refusal
+                continue
+            fitting.append(info)
+            if len(fitting) >= ENOUGH:
+                break
+        return fitting, refusals, len(fitting) + len(refusals)
+
+
+def check_resources(pod: PodInfo, info: NodeInfo) -> Refusal | None:
+    allocatable, requested = info.allocatable, info.requested
+    short = []
+    resolvable = True
+    if len(info.pods) + 1 > allocatable.get("pods", 0):
+        short.append("Too many pods")
+    for name, amount in pod.requests.items():
+        size = allocatable.get(name, 0)
+        if amount > size - requested.get(name, 0):
+            short.append(f"Insufficient {name}")
+            resolvable = resolvable and amount <= size
+    return Refusal("NodeResourcesFit", tuple(short), resolvable) if short else None
+
+
+def ports_conflict(wanted: tuple[Port, ...], used: dict[Port, int]) -> bool:
+    """Whether a host port is in use. A port on all addresses conflicts with the same port on any address."""
+    addresses: dict[tuple[str, int], set[str]] = {}
+    for address, protocol, number in used:
+        addresses.setdefault((protocol, number), set()).add(address)
+    for address, protocol, number in wanted:
+        held = addresses.get((protocol, number))
+        if held and (address == ALL_ADDRESSES or ALL_ADDRESSES in held or address in held):
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""Writes of the scheduler to pods: binding, the reason of a failure, and eviction."""
+
+from __future__ import annotations
+
+from kubist.api.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
+from kubist.api.objectclient import Edit, ObjectClient
+from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.model.meta.conditions import find
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+
+NAME = "default-scheduler"
+
+
+async def bind(client: ObjectClient, pod: PodInfo, node: str, now: str) -> bool:
+    """Stores the assignment with one write. False if the pod was changed, assigned or deleted meanwhile."""
+    bound = False
+
+    def edit(held: Object) -> Object | None:
+        nonlocal bound
+        spec = held["spec"]
+        bound = not (
+            spec.get("nodeName") or spec.get("schedulingGates") or "deletionTimestamp" in held["metadata"]
+        )
+        if not bound:
+            return None
+        spec["nodeName"] = node
+        status = held.setdefault("status", {})
+        status.pop("nominatedNodeName", None)
+        set_pod_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+        return held
+
+    await _edit(client, pod, edit)
+    return bound
+
+
+async def refuse(client: ObjectClient, pod: PodInfo, message: str, now: str) -> None:
+    """Stores why the pod has no node, and the node on which room is being made for it."""
+
+    def edit(held: Object) -> Object | None:
+        if held["spec"].get("nodeName"):
+            return None
+        status = held.setdefault("status", {})
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        observe_generation(condition, held)
+        before = find(status.get("conditions"), "PodScheduled") or {}
+        if condition.items() <= before.items() and status.get("nominatedNodeName", "") == pod.nominated:
+            return None
+        set_pod_condition(status, condition, now)
+        if pod.nominated:
+            status["nominatedNodeName"] = pod.nominated
+        else:
+            status.pop("nominatedNodeName", None)
+        return held
+
+    await _edit(client, pod, edit)
+
+
+async def withdraw(client: ObjectClient, pod: PodInfo) -> None:
+    """Removes the nomination of a pod."""
+
+    def edit(held: Object) -> Object | None:
+        return held if held["status"].pop("nominatedNodeName", None) else None
+
+    await _edit(client, pod, edit)
+
+
+async def evict(client: ObjectClient, victim: PodInfo, now: str) -> None:
+    """Marks a pod as preempted, and deletes it with its grace period."""
+
+    def mark(held: Object) -> Object:
+        message = f"{NAME}: preempting to accommodate a higher priority pod"
+        mark_disrupted(held, "PreemptionByScheduler", message, now)
+        return held
+
+    await _edit(client, victim, mark)
+    try:
+        only = {"uid": victim.uid}
+        await client.delete("pods", victim.key[1], victim.namespace, preconditions=only)
+    except APIError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+async def _edit(client: ObjectClient, pod: PodInfo, edit: Edit) -> None:
+    """Changes a pod that still exists. Another pod of the same name is left alone."""
+
+    def same(held: Object) -> Object | None:
+        return edit(held) if held["metadata"]["uid"] == pod.uid else None
+
+    try:
+        await client.mutate("pods", pod.key[1], pod.namespace, same)
+    except APIError as error:
+        if error.code != 404:
+            raise

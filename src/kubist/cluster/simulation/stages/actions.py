@@ -1,0 +1,113 @@
+"""Carries out the steps of a Stage through the object client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubist.api.filters.usernames import account_groups, split_username
+from kubist.api.objectclient import ObjectClient
+from kubist.api.resources.context import User
+from kubist.api.resources.resource import Resource
+from kubist.api.verbs.patch import APPLY
+from kubist.cluster.control.events import EventRecorder
+from kubist.cluster.simulation.stages.gotemplate.environment import Environment
+from kubist.cluster.simulation.stages.limits import StageError
+from kubist.cluster.simulation.stages.steps import Apply, ChangeFinalizers, Delete, Patch, SendEvent, Step
+from kubist.model.meta.object import Object
+from kubist.model.meta.status import APIError
+from kubist.storage.cache import Entry
+
+AUTHENTICATED = "system:authenticated"
+
+
+class Actions:
+    def __init__(self, client: ObjectClient, events: EventRecorder) -> None:
+        self._client = client
+        self._events = events
+
+    async def perform(
+        self, step: Step, resource: Resource, entry: Entry, obj: Object, environment: Environment
+    ) -> None:
+        """Carries out one step for an object, which is in the version of `resource`."""
+        match step:
+            case SendEvent():
+                self.send_events((step,), obj)
+            case ChangeFinalizers():
+                await self._client.update_of(
+                    resource, entry.name, entry.namespace, lambda held: _with_finalizers(held, step, obj)
+                )
+            case Delete():
+                conditions = {"uid": obj["metadata"]["uid"]}
+                await self._client.delete_entry(
+                    resource, entry, gracePeriodSeconds=0, preconditions=conditions
+                )
+            case Patch():
+                await self._client.patch(
+                    resource,
+                    entry.name,
+                    entry.namespace,
+                    step.type,
+                    step.document(obj, environment),
+                    subresource=step.subresource,
+                    user=impersonated(step.username),
+                )
+            case Apply():
+                await self._apply(step, entry.namespace, step.document(obj, environment))
+
+    @staticmethod
+    def is_deletion(step: Step) -> bool:
+        return isinstance(step, Delete)
+
+    def send_events(self, steps: Iterable[Step], obj: Object) -> None:
+        """Sends the events among these steps. After a deletion only they remain."""
+        for step in steps:
+            if isinstance(step, SendEvent):
+                self._events.emit(obj, step.type, step.reason, step.message)
+
+    async def _apply(self, step: Apply, source_namespace: str, document: Object) -> None:
+        """Creates an object or patches the existing one."""
+        group, _, version = document["apiVersion"].rpartition("/")
+        resource = self._client.find_kind(group, version, document["kind"])
+        if resource is None:
+            raise StageError(f"the server has no {document['kind']} of {document['apiVersion']}")
+        metadata = document["metadata"]
+        namespace = ""
+        if resource.namespaced:
+            namespace = metadata.setdefault("namespace", source_namespace or "default")
+        try:
+            await self._patch(step, resource, namespace, step.type, document)
+        except APIError as error:
+            if error.code != 404 or step.subresource:
+                raise
+            # The object does not exist. Server-side apply creates it.
+            await self._patch(step, resource, namespace, APPLY, document)
+
+    async def _patch(
+        self, step: Apply, resource: Resource, namespace: str, kind: str, document: Object
+    ) -> None:
+        name = document["metadata"]["name"]
+        user = impersonated(step.username)
+        await self._client.patch(
+            resource, name, namespace, kind, document, subresource=step.subresource, user=user
+        )
+
+
+def _with_finalizers(held: Object, step: ChangeFinalizers, obj: Object) -> Object | None:
+    metadata = held["metadata"]
+    if metadata.get("uid") != obj["metadata"].get("uid"):
+        return None
+    finalizers = step.changed(metadata.get("finalizers") or [])
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    return held
+
+
+def impersonated(username: str) -> User | None:
+    """User of an impersonating request, with the groups that the server adds."""
+    if not username:
+        return None
+    account = split_username(username)
+    groups = account_groups(account[0]) if account is not None else ()
+    return User(username, groups=(*groups, AUTHENTICATED))

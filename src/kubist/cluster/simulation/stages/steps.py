@@ -1,0 +1,199 @@
+"""Steps of a Stage: event, finalizers, delete, patch and apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubist.api.verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC
+from kubist.base.jsontext.errors import DecodeError
+from kubist.cluster.simulation.stages.fields import Fields
+from kubist.cluster.simulation.stages.gotemplate import Template
+from kubist.cluster.simulation.stages.gotemplate.environment import Environment
+from kubist.cluster.simulation.stages.limits import StageError
+from kubist.model.codec import yaml
+from kubist.model.meta.object import Object
+
+_TYPES = {"json": JSON_PATCH, "merge": MERGE, "strategic": STRATEGIC}
+_APPLY_TYPES = {"apply": APPLY, "merge": MERGE, "strategic": STRATEGIC}
+_POD = ("NodeIP", "PodIP", "NodeIPWith", "NodeIPsWith", "PodIPWith", "PodIPsWith")
+_NODE = ("NodeIP", "NodeName", "NodePort")
+FUNCTIONS: dict[tuple[str, str], tuple[str, ...]] = {("v1", "Pod"): _POD, ("v1", "Node"): _NODE}
+"""Template functions of a kind, in addition to those of all kinds."""
+
+
+@dataclass(slots=True, frozen=True)
+class SendEvent:
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True, frozen=True)
+class ChangeFinalizers:
+    add: tuple[str, ...]
+    remove: frozenset[str]
+    empty: bool
+
+    def changed(self, finalizers: list[str]) -> list[str]:
+        kept = [] if self.empty else [name for name in finalizers if name not in self.remove]
+        return kept + [name for name in dict.fromkeys(self.add) if name not in kept]
+
+
+@dataclass(slots=True, frozen=True)
+class Delete:
+    pass
+
+
+@dataclass(slots=True, frozen=True)
+class Patch:
+    """Patch of the object or one of its subresources."""
+
+    template: Template
+    type: str
+    """Media type of the patch."""
+    root: str
+    subresource: str
+    username: str
+
+    def document(self, data: Object, environment: Environment) -> Any:
+        found = rendered(self.template, data, environment)
+        if not self.root:
+            return found
+        if self.type != JSON_PATCH:
+            return {self.root: found}
+        if not isinstance(found, list) or not all(isinstance(operation, dict) for operation in found):
+            raise StageError("the template of a JSON patch must make a list of operations")
+        return [{**operation, "path": f"/{self.root}{operation.get('path', '')}"} for operation in found]
+
+
+@dataclass(slots=True, frozen=True)
+class Apply:
+    """Creates or changes another object."""
+
+    template: Template
+    type: str
+    subresource: str
+    username: str
+
+    def document(self, data: Object, environment: Environment) -> Object:
+        found = rendered(self.template, data, environment)
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+            raise StageError("the template of apply must make an object with metadata.name")
+        if not isinstance(found.get("apiVersion"), str) or not isinstance(found.get("kind"), str):
+            raise StageError("the template of apply must make an object with apiVersion and kind")
+        made: Object = found
+        return made
+
+
+Step = SendEvent | ChangeFinalizers | Delete | Patch | Apply
+
+
+def rendered(template: Template, data: Object, environment: Environment) -> Any:
+    """Output of a template, which is YAML, as a JSON value."""
+    text = template.render(data, environment)
+    try:
+        return yaml.parse(text.encode()).value
+    except DecodeError as error:
+        raise StageError(f"the template made malformed YAML: {error}") from None
+
+
+def parse_next(spec: Fields, reference: tuple[str, str]) -> list[Step]:
+    """Steps of `spec.steps`, else of `spec.next`."""
+    listed = spec.items("steps")
+    following = spec.fields("next")
+    if listed:
+        return [step for item in listed for step in _parse_step(item, reference)]
+    if following is None:
+        return []
+    return _parse_next(following, reference)
+
+
+def _parse_next(following: Fields, reference: tuple[str, str]) -> list[Step]:
+    steps: list[Step] = []
+    if (event := following.fields("event")) is not None:
+        steps.append(_event(event))
+    if (finalizers := following.fields("finalizers")) is not None:
+        steps.append(_finalizers(finalizers))
+    patches = following.items("patches")
+    template = following.text("statusTemplate")
+    subresource = following.text("statusSubresource") or "status"
+    username = _username(following.fields("statusPatchAs"))
+    if patches:
+        steps += [_patch(item, reference) for item in patches]
+    elif template:
+        made = following.parse("statusTemplate", lambda text: _template(text, reference))
+        steps.append(Patch(made, _default_type(reference), "status", subresource, username))
+    if following.boolean("delete"):
+        steps.append(Delete())
+    following.finish()
+    return steps
+
+
+def _parse_step(item: Fields, reference: tuple[str, str]) -> list[Step]:
+    steps: list[Step] = []
+    if (event := item.fields("event")) is not None:
+        steps.append(_event(event))
+    if (finalizers := item.fields("finalizers")) is not None:
+        steps.append(_finalizers(finalizers))
+    if item.boolean("delete"):
+        steps.append(Delete())
+    if (patch := item.fields("patch")) is not None:
+        steps.append(_patch(patch, reference))
+    if (apply := item.fields("apply")) is not None:
+        steps.append(_apply(apply, reference))
+    item.finish()
+    return steps
+
+
+def _event(event: Fields) -> SendEvent:
+    made = SendEvent(event.text("type") or "Normal", event.text("reason"), event.text("message"))
+    event.finish()
+    return made
+
+
+def _finalizers(finalizers: Fields) -> ChangeFinalizers:
+    def named(name: str) -> list[str]:
+        found = []
+        for item in finalizers.items(name):
+            found.append(item.text("value"))
+            item.finish()
+        return found
+
+    made = ChangeFinalizers(tuple(named("add")), frozenset(named("remove")), finalizers.boolean("empty"))
+    finalizers.finish()
+    return made
+
+
+def _patch(patch: Fields, reference: tuple[str, str]) -> Patch:
+    type_ = patch.choice("type", _TYPES) or _default_type(reference)
+    root, subresource = patch.text("root"), patch.text("subresource")
+    username = _username(patch.fields("impersonation"))
+    template = patch.parse("template", lambda text: _template(text, reference))
+    patch.finish()
+    return Patch(template, type_, root, subresource, username)
+
+
+def _apply(apply: Fields, reference: tuple[str, str]) -> Apply:
+    type_ = apply.choice("type", _APPLY_TYPES) or APPLY
+    subresource, username = apply.text("subresource"), _username(apply.fields("impersonation"))
+    template = apply.parse("template", lambda text: _template(text, reference))
+    apply.finish()
+    return Apply(template, type_, subresource, username)
+
+
+def _template(text: str, reference: tuple[str, str]) -> Template:
+    return Template(text, FUNCTIONS.get(reference, ()))
+
+
+def _default_type(reference: tuple[str, str]) -> str:
+    return STRATEGIC if reference in FUNCTIONS else MERGE
+
+
+def _username(impersonation: Fields | None) -> str:
+    if impersonation is None:
+        return ""
+    name = impersonation.text("username")
+    impersonation.finish()
+    return name
