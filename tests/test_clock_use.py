@@ -17,8 +17,8 @@ READS = re.compile(
 WAITS = re.compile(r"\.call_(later|at)\(|\bloop\.time\(\)|\basyncio\.sleep\((?!0\))|\btime\.sleep\(")
 ALLOWED = {
     "base/clock.py": "it is the clock",
-    "bench/movable_clock.py": "it is the clock",
-    "bench/clock_control.py": "the offset of a clock from the system's",
+    "testbench/movable_clock.py": "it is the clock",
+    "testbench/clock_control.py": "the offset of a clock from the system's",
     "api/logs.py": "logs",
     "api/filters/auditfile.py": "names and ages of log files",
     "api/discovery/metrics.py": "metrics",
@@ -52,10 +52,10 @@ ALLOWED = {
 
 WAITS_ALLOWED = {
     "base/clock.py": "it is the clock",
-    "bench/movable_clock.py": "it is the clock",
-    "bench/watch_faults.py": "delays of faults are in real time",
-    "bench/recorder.py": "how long recent requests are kept for a client",
-    "bench/replay.py": "a client of another server",
+    "testbench/movable_clock.py": "it is the clock",
+    "testbench/watch_faults.py": "delays of faults are in real time",
+    "testbench/recorder.py": "how long recent requests are kept for a client",
+    "testbench/replay.py": "a client of another server",
     "base/http/": "network timeouts",
     "api/aggregation/": "the network to extension API servers",
     "api/verbs/watch.py": "timeouts and bookmarks of connections",

@@ -11,7 +11,6 @@ from kubist.api.verbs import watch
 from kubist.base.http import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
-from kubist.bench import faults, faults_api, recorder, recording, snapshots, users
 from kubist.cluster.simulation.shell import filestore
 from kubist.cluster.simulation.stages import limits as stages
 from kubist.clusters import clusters, fairness
@@ -19,6 +18,7 @@ from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
 from kubist.storage import cache
+from kubist.testbench import faults, faults_api, recorder, recording, snapshots, users
 
 HEAD = """\
 # Limits

@@ -43,7 +43,6 @@ from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
-    from kubist.bench.bench import Bench
     from kubist.cluster.control.loop import Loop
 
     # Saves start-up time: a server without control loops does not load them.
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from kubist.storage.encryption.values import Values
     from kubist.storage.etcd import EtcdStore
     from kubist.storage.memory import StoreImage
+    from kubist.testbench.bench import Bench
 
 log = logging.getLogger("kubist")
 
@@ -362,7 +362,7 @@ def _clock(config: Config) -> Clock:
     if not config.test_bench:
         return SYSTEM
     # Saves start-up time: only the test bench needs it.
-    from kubist.bench.movable_clock import MovableClock
+    from kubist.testbench.movable_clock import MovableClock
 
     return MovableClock()
 
@@ -372,7 +372,7 @@ def _bench(api: API, switch: Callable[[Application | None], None]) -> Bench | No
     if not api.config.test_bench:
         return None
     # Saves start-up time: only the test bench needs it.
-    from kubist.bench.bench import Bench
+    from kubist.testbench.bench import Bench
 
     return Bench(api, switch)
 

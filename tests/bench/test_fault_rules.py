@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubist.api import request as requests
-from kubist.bench.fault_matching import ResourcePattern
 from kubist.model.meta.object import Object
+from kubist.testbench.fault_matching import ResourcePattern
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import FAULTS, MAPS, ask, code, config_map

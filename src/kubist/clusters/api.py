@@ -6,12 +6,12 @@ from pathlib import Path
 
 from kubist.base.http.messages import Response
 from kubist.base.offload import LONG, away
-from kubist.bench.call import Call
-from kubist.bench.control_api import ControlAPI, json_response
 from kubist.clusters import openapi, spec
 from kubist.clusters.cluster import Cluster
 from kubist.clusters.clusters import Clusters
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Call
+from kubist.testbench.control_api import ControlAPI, json_response
 
 
 class ClustersAPI:

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from kubist.api.config import Config
 from kubist.base.clock import CURRENT, Clock
 from kubist.base.http.messages import Answer, Request, Stream, StreamWriter
-from kubist.bench.bench import Bench
 from kubist.clusters import credentials, logical_server
 from kubist.clusters.fairness import RequestTurns
 from kubist.clusters.limits import LimitedStore, Rate
@@ -27,6 +26,7 @@ from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.sqlite_image import write_database
 from kubist.storage.store import Store
+from kubist.testbench.bench import Bench
 
 log = logging.getLogger("kubist.clusters")
 

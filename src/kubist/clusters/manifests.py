@@ -10,11 +10,11 @@ import orjson
 
 from kubist.api.resources.resource import Resource, Resources
 from kubist.base.http.messages import Request, Response
-from kubist.bench.call import GROUP
 from kubist.clusters.spec import KIND
 from kubist.model.meta import fields, status
 from kubist.model.meta.object import Object
 from kubist.server import Server
+from kubist.testbench.call import GROUP
 
 MANAGER = "kubist-clusters"
 APPLY = "application/apply-patch+yaml"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.bench.schemas import DURATION, closed, list_of
 from kubist.model.meta.object import Object
+from kubist.testbench.schemas import DURATION, closed, list_of
 
 _LIMITS = {
     "type": "object",

@@ -6,8 +6,6 @@ import asyncio
 from pathlib import Path
 
 from kubist.api.config import Config
-from kubist.bench.bench import Bench
-from kubist.bench.call import GROUP
 from kubist.clusters.cluster import Cluster
 from kubist.clusters.spec import KIND, Source, Spec
 from kubist.clusters.template import Templates
@@ -17,6 +15,8 @@ from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage
 from kubist.storage.snapshot_file import read_image
 from kubist.storage.store import OpenFailed
+from kubist.testbench.bench import Bench
+from kubist.testbench.call import GROUP
 
 
 async def read_source(

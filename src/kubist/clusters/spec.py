@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from kubist.base.jsontext.errors import DecodeError
-from kubist.bench.call import Call, Fields
 from kubist.model.codec import yaml
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
 from kubist.storage.cache import CacheImage
 from kubist.storage.memory import StoreImage
+from kubist.testbench.call import Call, Fields
 
 KIND = "Cluster"
 MEMORY, DISK = "memory", "disk"

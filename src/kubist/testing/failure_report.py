@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.bench.object_diff import diff_lines
-from kubist.bench.redaction import mark_changed
 from kubist.model.meta.object import Object
 from kubist.storage.entry import Change
+from kubist.testbench.object_diff import diff_lines
+from kubist.testbench.redaction import mark_changed
 from kubist.testing.recorded_request import RecordedRequest
 from kubist.testing.running_test import Section
 

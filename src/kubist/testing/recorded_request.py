@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from kubist.bench.object_diff import diff_lines
 from kubist.model.meta.object import Object
+from kubist.testbench.object_diff import diff_lines
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 READS = ("get", "list", "watch")

@@ -13,10 +13,10 @@ from kubist.api.filters.audiences import Audiences, accepted
 from kubist.api.filters.authentication import Known, with_groups
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Response
-from kubist.bench.call import GROUP, Call, Fields
-from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.testbench.call import GROUP, Call, Fields
+from kubist.testbench.control_api import ControlAPI, json_response
 
 RBAC = "rbac.authorization.k8s.io"
 MOST = 1000

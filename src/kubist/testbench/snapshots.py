@@ -11,7 +11,6 @@ from pathlib import Path
 from kubist.api.objectstore.content import restore_file
 from kubist.api.objectstore.registry import Registry
 from kubist.base import files
-from kubist.bench.call import conflict
 from kubist.model.meta import fields, status, times
 from kubist.model.meta.names import dns_subdomain
 from kubist.model.meta.object import Object
@@ -19,6 +18,7 @@ from kubist.storage.cache import ROOT
 from kubist.storage.image import innermost
 from kubist.storage.snapshot_file import SnapshotInfo, read_info, write_snapshot
 from kubist.storage.store import Conflict, OpenFailed
+from kubist.testbench.call import conflict
 
 log = logging.getLogger("kubist.bench")
 

@@ -12,14 +12,14 @@ from kubist.api.application import API
 from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Response, Stream
 from kubist.base.jsontext.quoting import quoted
-from kubist.bench.call import GROUP, Call, conflict
-from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.testbench.call import GROUP, Call, conflict
+from kubist.testbench.control_api import ControlAPI, json_response
 
 if TYPE_CHECKING:
-    from kubist.bench.recorder import Recorder
-    from kubist.bench.recording import Recording
+    from kubist.testbench.recorder import Recorder
+    from kubist.testbench.recording import Recording
 
 MOST_FOLLOWERS = 100
 """Clients that may follow one recording at the same time."""
@@ -79,7 +79,7 @@ class RecordingsAPI:
 
 def _lines(call: Call, recording: Recording) -> Stream:
     # Saves start-up time: few servers are asked for lines.
-    from kubist.bench.line_stream import LineStream
+    from kubist.testbench.line_stream import LineStream
 
     watches, after = _check(call)
     if watches and len(recording.followers) >= MOST_FOLLOWERS:

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from kubist.bench.replay_mapping import Mapping, fill_redacted
-from kubist.bench.replay_source import Step, read_steps
 from kubist.model.meta.object import Object
+from kubist.testbench.replay_mapping import Mapping, fill_redacted
+from kubist.testbench.replay_source import Step, read_steps
 
 PATIENCE = 2.0
 """Seconds for which a request is repeated whose status differs, because control loops may not be done."""

@@ -9,8 +9,12 @@ import orjson
 from kubist.api.resources.context import Context
 from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Request, Response
-from kubist.bench.fault import acted_on
-from kubist.bench.redaction import (
+from kubist.model.codec.any_body import read_body
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.storage.entry import Change
+from kubist.testbench.fault import acted_on
+from kubist.testbench.redaction import (
     hidden_fields,
     mark_changed,
     redact,
@@ -18,10 +22,6 @@ from kubist.bench.redaction import (
     redact_message,
     redact_patch,
 )
-from kubist.model.codec.any_body import read_body
-from kubist.model.meta import times
-from kubist.model.meta.object import Object
-from kubist.storage.entry import Change
 
 MOST_BODY = 1 << 20
 """Most bytes of one object in a recording. A longer one is omitted."""

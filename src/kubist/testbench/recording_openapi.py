@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.bench.fault_openapi import REQUEST_FILTERS
-from kubist.bench.recording import BYTES, ENTRIES, MOST_BYTES, MOST_ENTRIES
-from kubist.bench.schemas import closed, count, list_of, text
 from kubist.model.meta.object import Object
+from kubist.testbench.fault_openapi import REQUEST_FILTERS
+from kubist.testbench.recording import BYTES, ENTRIES, MOST_BYTES, MOST_ENTRIES
+from kubist.testbench.schemas import closed, count, list_of, text
 
 
 def _object(about: str) -> Object:

@@ -13,12 +13,12 @@ from kubist.api.resources.context import Context
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.patch import APPLY
 from kubist.base.offload import Lengthy, elsewhere
-from kubist.bench.call import TEST_AGENT
-from kubist.bench.fault_expression import FIELDS
 from kubist.model.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
 from kubist.model.codec import protobuf, yaml
 from kubist.model.codec.negotiate import PROTOBUF
 from kubist.model.meta.object import Object
+from kubist.testbench.call import TEST_AGENT
+from kubist.testbench.fault_expression import FIELDS
 
 
 class FaultRequest:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kubist.api.application import API
 from kubist.base.http.messages import Response
-from kubist.bench.call import Call, Fields, conflict
-from kubist.bench.control_api import ControlAPI, json_response
-from kubist.bench.users import RBAC, kubeconfig, read_rules
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Call, Fields, conflict
+from kubist.testbench.control_api import ControlAPI, json_response
+from kubist.testbench.users import RBAC, kubeconfig, read_rules
 
 TOKEN_SECONDS = 24 * 3600
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kubist.bench.call import Call, conflict
-from kubist.bench.control_api import ControlAPI
-from kubist.bench.movable_clock import MovableClock, advanced, checked_speed, checked_time
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.storage.store import Store
+from kubist.testbench.call import Call, conflict
+from kubist.testbench.control_api import ControlAPI
+from kubist.testbench.movable_clock import MovableClock, advanced, checked_speed, checked_time
 
 SHARED = "the clock cannot be moved: the store is shared with other servers"
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 from kubist.api.application import API
 from kubist.base.clock import CURRENT
 from kubist.base.http.messages import Answer, Application, Request
-from kubist.bench.authorizers import Authorizers
-from kubist.bench.call import Call, conflict
-from kubist.bench.clock_control import ClockControl
-from kubist.bench.control_api import ControlAPI
-from kubist.bench.faults_api import FaultsAPI
-from kubist.bench.movable_clock import MovableClock
-from kubist.bench.recordings_api import RecordingsAPI
-from kubist.bench.service_accounts import ServiceAccounts
-from kubist.bench.snapshots_api import SnapshotsAPI
-from kubist.bench.users import Users
 from kubist.model.meta.object import Object
+from kubist.testbench.authorizers import Authorizers
+from kubist.testbench.call import Call, conflict
+from kubist.testbench.clock_control import ClockControl
+from kubist.testbench.control_api import ControlAPI
+from kubist.testbench.faults_api import FaultsAPI
+from kubist.testbench.movable_clock import MovableClock
+from kubist.testbench.recordings_api import RecordingsAPI
+from kubist.testbench.service_accounts import ServiceAccounts
+from kubist.testbench.snapshots_api import SnapshotsAPI
+from kubist.testbench.users import Users
 
 if TYPE_CHECKING:
-    from kubist.bench.faults import Faults
-    from kubist.bench.real_time_certificates import RealTimeCertificates
-    from kubist.bench.recorder import Recorder
-    from kubist.bench.snapshots import Snapshots
+    from kubist.testbench.faults import Faults
+    from kubist.testbench.real_time_certificates import RealTimeCertificates
+    from kubist.testbench.recorder import Recorder
+    from kubist.testbench.snapshots import Snapshots
 
 
 class Bench:
@@ -60,7 +60,7 @@ class Bench:
         config = self._api.config
         if config.workloads or config.simulated_nodes:
             # Saves start-up time: few servers simulate workloads.
-            from kubist.bench.workloads import Workloads
+            from kubist.testbench.workloads import Workloads
 
             Workloads(self._api).register(self.control)
         else:
@@ -72,7 +72,7 @@ class Bench:
         """Fault rules of this server."""
         if self._faults is None:
             # Saves start-up time: most servers get no rule.
-            from kubist.bench.faults import Faults
+            from kubist.testbench.faults import Faults
 
             self._faults = Faults(self._api, self.changed)
         return self._faults
@@ -82,7 +82,7 @@ class Bench:
         """Recordings of this server."""
         if self._recorder is None:
             # Saves start-up time: most servers record nothing.
-            from kubist.bench.recorder import Recorder
+            from kubist.testbench.recorder import Recorder
 
             self._recorder = Recorder(self._api, self.changed)
         return self._recorder
@@ -92,7 +92,7 @@ class Bench:
         """Named snapshots of this server."""
         if self._snapshots is None:
             # Saves start-up time: most servers save nothing, and a server in memory needs no SQLite.
-            from kubist.bench.snapshots import Snapshots
+            from kubist.testbench.snapshots import Snapshots
 
             self._snapshots = Snapshots(self._api.registry, self._api.config.data_dir)
         return self._snapshots
@@ -136,7 +136,7 @@ class Bench:
             self._real_time = None
         elif self._real_time is None and self.clock.is_moved and self._api.config.client_ca_file:
             # Saves start-up time: most tests move no clock.
-            from kubist.bench.real_time_certificates import RealTimeCertificates
+            from kubist.testbench.real_time_certificates import RealTimeCertificates
 
             self._real_time = RealTimeCertificates(self._api.config)
             authentication.requests.insert(0, self._real_time)

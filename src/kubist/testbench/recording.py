@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import orjson
 
 from kubist.base.offload import LONG, away
-from kubist.bench.call import Fields
-from kubist.bench.fault_matching import Criteria, parse_plain_criteria
-from kubist.bench.recorded import Recorded
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Fields
+from kubist.testbench.fault_matching import Criteria, parse_plain_criteria
+from kubist.testbench.recorded import Recorded
 
 ENTRIES, MOST_ENTRIES = 10_000, 100_000
 BYTES, MOST_BYTES = 64 << 20, 256 << 20

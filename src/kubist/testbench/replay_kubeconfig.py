@@ -12,9 +12,9 @@ from typing import Any
 
 from kubist.base import files
 from kubist.base.jsontext.errors import DecodeError
-from kubist.bench.replay_client import tls_context
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
+from kubist.testbench.replay_client import tls_context
 
 
 @dataclass(slots=True)

@@ -17,14 +17,14 @@ from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.watch import Watcher
 from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
-from kubist.bench import fault_rules, stale_reads
-from kubist.bench.call import Fields, conflict
-from kubist.bench.fault import Fault
-from kubist.bench.fault_request import FaultRequest
-from kubist.bench.fault_status import failure_error
-from kubist.bench.leases import take_lease
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.testbench import fault_rules, stale_reads
+from kubist.testbench.call import Fields, conflict
+from kubist.testbench.fault import Fault
+from kubist.testbench.fault_request import FaultRequest
+from kubist.testbench.fault_status import failure_error
+from kubist.testbench.leases import take_lease
 
 CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""

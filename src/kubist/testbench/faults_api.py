@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.base.http.messages import Response
-from kubist.bench.call import Call
-from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Call
+from kubist.testbench.control_api import ControlAPI, json_response
 
 if TYPE_CHECKING:
-    from kubist.bench.faults import Faults
+    from kubist.testbench.faults import Faults
 
 BODY_LIMIT = 64 * 1024
 """Most bytes of a rule."""

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from kubist.api.request import RequestInfo
 from kubist.base.hints import did_you_mean
-from kubist.bench.call import Fields
-from kubist.bench.fault_expression import compile_expression
-from kubist.bench.fault_request import FaultRequest
 from kubist.model.cel import CompileError, Program
 from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
+from kubist.testbench.call import Fields
+from kubist.testbench.fault_expression import compile_expression
+from kubist.testbench.fault_request import FaultRequest
 
 T = TypeVar("T")
 RESOURCE_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")

@@ -11,9 +11,9 @@ import orjson
 
 from kubist.api.resources.context import Context
 from kubist.api.verbs.watch import Watcher
-from kubist.bench.fault_rules import ACTIONS, COMPANIONS, Rule
-from kubist.bench.watch_faults import FaultyWriter, faulty_writer
 from kubist.model.meta.object import Object
+from kubist.testbench.fault_rules import ACTIONS, COMPANIONS, Rule
+from kubist.testbench.watch_faults import FaultyWriter, faulty_writer
 
 MARK = "kubist.io/faults"
 """Audit annotation of a request with the rules that acted on it, as JSON."""

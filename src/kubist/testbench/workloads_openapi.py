@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.bench.schemas import closed, list_of, text
 from kubist.model.meta.object import Object
+from kubist.testbench.schemas import closed, list_of, text
 
 _CHOICE: Object = {
     "namespace": {"type": "string", "default": "default"},

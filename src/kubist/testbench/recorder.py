@@ -18,13 +18,13 @@ from kubist.api.resources.context import Context
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
-from kubist.bench.call import Fields, conflict
-from kubist.bench.fault_matching import Criteria
-from kubist.bench.fault_request import FaultRequest
-from kubist.bench.recorded import Recorded, head_size, response_object
-from kubist.bench.recording import MOST_BYTES, Limits, Recording, parse_recording
 from kubist.model.meta.object import Object
 from kubist.storage.entry import Change
+from kubist.testbench.call import Fields, conflict
+from kubist.testbench.fault_matching import Criteria
+from kubist.testbench.fault_request import FaultRequest
+from kubist.testbench.recorded import Recorded, head_size, response_object
+from kubist.testbench.recording import MOST_BYTES, Limits, Recording, parse_recording
 
 CONTROL = "/kubist/v1/"
 """Paths that are not recorded."""

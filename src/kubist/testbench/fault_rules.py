@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kubist.bench.call import Fields
-from kubist.bench.fault_matching import Criteria, parse_criteria
 from kubist.model.meta.numerals import unsigned
+from kubist.testbench.call import Fields
+from kubist.testbench.fault_matching import Criteria, parse_criteria
 
 LONGEST = 3600.0
 """Longest delay or pause in seconds."""

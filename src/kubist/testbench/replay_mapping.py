@@ -8,8 +8,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from kubist.bench.redaction import CHANGED, DATA, REDACTED
 from kubist.model.meta.object import Object
+from kubist.testbench.redaction import CHANGED, DATA, REDACTED
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")

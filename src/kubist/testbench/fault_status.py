@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from kubist.bench.call import FAULT_HEADER
-from kubist.bench.fault_request import FaultRequest
-from kubist.bench.fault_rules import Failure
 from kubist.model.meta import status
 from kubist.model.meta.status import APIError
+from kubist.testbench.call import FAULT_HEADER
+from kubist.testbench.fault_request import FaultRequest
+from kubist.testbench.fault_rules import Failure
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 REASONS = {

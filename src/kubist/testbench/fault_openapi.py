@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubist.bench.call import TEST_AGENT
-from kubist.bench.fault_matching import RESOURCE_VERBS
-from kubist.bench.schemas import closed, count, text, texts
 from kubist.model.meta.object import Object
+from kubist.testbench.call import TEST_AGENT
+from kubist.testbench.fault_matching import RESOURCE_VERBS
+from kubist.testbench.schemas import closed, count, text, texts
 
 
 def _duration(about: str) -> Object:

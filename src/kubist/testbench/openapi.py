@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable
 
 from kubist.base.version import __version__
-from kubist.bench import snapshots_api
-from kubist.bench.control_api import Handler, Named
-from kubist.bench.fault_openapi import FAULT, FAULT_RULE
-from kubist.bench.line_stream import JSON_LINES
-from kubist.bench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCHEMAS
-from kubist.bench.schemas import DURATION, closed, list_of
-from kubist.bench.user_openapi import USER_BODIES, USER_RESULTS, USER_SCHEMAS
-from kubist.bench.workloads_openapi import WORKLOAD_BODIES, WORKLOAD_RESULTS, WORKLOAD_SCHEMAS
 from kubist.model.meta.object import Object
+from kubist.testbench import snapshots_api
+from kubist.testbench.control_api import Handler, Named
+from kubist.testbench.fault_openapi import FAULT, FAULT_RULE
+from kubist.testbench.line_stream import JSON_LINES
+from kubist.testbench.recording_openapi import LINE_PARAMETERS, LINES, RECORDING_SCHEMAS
+from kubist.testbench.schemas import DURATION, closed, list_of
+from kubist.testbench.user_openapi import USER_BODIES, USER_RESULTS, USER_SCHEMAS
+from kubist.testbench.workloads_openapi import WORKLOAD_BODIES, WORKLOAD_RESULTS, WORKLOAD_SCHEMAS
 
 SCHEMAS: dict[str, Object] = {
     "Clock": closed(

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from kubist.api.application import API
 from kubist.api.objectclient import ObjectClient
-from kubist.bench.call import Call, Fields, conflict
-from kubist.bench.control_api import ControlAPI
 from kubist.cluster.control import usage
 from kubist.cluster.simulation import scripting
 from kubist.cluster.simulation.commands import Run
@@ -16,6 +14,8 @@ from kubist.cluster.simulation.outcomes import ENDINGS, Exit, Outcome, parse_out
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
+from kubist.testbench.call import Call, Fields, conflict
+from kubist.testbench.control_api import ControlAPI
 
 KIND = "PodOperation"
 NODE_STATES = {"ready": (), "not-ready": (NOT_READY,), "unreachable": (UNREACHABLE,)}

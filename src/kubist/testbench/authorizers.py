@@ -11,10 +11,10 @@ from kubist.api.application import API
 from kubist.api.webhooks.client import trust
 from kubist.api.webhooks.clientconfig import validate_url
 from kubist.base.http.messages import Response
-from kubist.bench.call import GROUP, Call, Fields
-from kubist.bench.control_api import ControlAPI, json_response
 from kubist.model.meta import names, status
 from kubist.model.meta.object import Object
+from kubist.testbench.call import GROUP, Call, Fields
+from kubist.testbench.control_api import ControlAPI, json_response
 
 if TYPE_CHECKING:
     from kubist.api.filters.webhooks import Webhook
@@ -66,7 +66,7 @@ class Authorizers:
             raise status.bad_request(f"there are already {MOST} authorizers")
         seconds = TIMEOUT if timeout is None else timeout
         # Saves start-up time: few tests authorize.
-        from kubist.bench.authorization_webhook import make_webhook
+        from kubist.testbench.authorization_webhook import make_webhook
 
         webhook = make_webhook(self._api.cluster, config, seconds, deny_on_failure=policy == "Deny")
         shown = {"name": name, "clientConfig": config, "timeout": f"{seconds:g}s", "failurePolicy": policy}

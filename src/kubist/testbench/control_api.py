@@ -13,9 +13,9 @@ import orjson
 
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Answer, Request, Response
-from kubist.bench.call import Call
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Call
 
 Handler = Callable[[Call], Awaitable[Any]]
 """Returns an object for the response (200), a complete response, or None (204)."""
@@ -55,7 +55,7 @@ class ControlAPI:
     async def _openapi(self, _: Call) -> Object:
         """This document."""
         # Saves start-up time: few clients read it.
-        from kubist.bench import openapi
+        from kubist.testbench import openapi
 
         return openapi.document(self.routes(), self._schemas)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.base.http.messages import Response
-from kubist.bench.call import Call
-from kubist.bench.control_api import ControlAPI, json_response
-from kubist.bench.schemas import closed, list_of
 from kubist.model.meta.object import Object
+from kubist.testbench.call import Call
+from kubist.testbench.control_api import ControlAPI, json_response
+from kubist.testbench.schemas import closed, list_of
 
 if TYPE_CHECKING:
-    from kubist.bench.snapshots import Snapshots
+    from kubist.testbench.snapshots import Snapshots
 
 _PROPERTIES: Object = {
     "name": {"type": "string", "description": "DNS subdomain name."},
