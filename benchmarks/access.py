@@ -18,7 +18,7 @@ from kubist.api.filters.tokens import TokenSigner
 from kubist.api.resources.context import Context
 from kubist.base.http import certificates
 from kubist.base.http.messages import Request
-from kubist.server import Server
+from kubist.server.server import Server
 
 PATH = "/api/v1/namespaces/default/pods/some-pod"
 ROUNDS, EACH = 30, 200

@@ -21,7 +21,7 @@ from workloads import JSON, PODS, TOKEN, name, pod
 
 from kubist.api.config import Config
 from kubist.base.http.messages import Application, Request
-from kubist.server import Server
+from kubist.server.server import Server
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "user-agent": "bench/1.0", "accept": JSON}
 MERGE = "application/merge-patch+json"

@@ -16,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 from kubist.base.caching import BoundedCache, key_length
-from kubist.server import Server
+from kubist.server.server import Server
 from tests.live import Pki
 
 LONG = 100_000

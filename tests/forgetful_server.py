@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop
 
-from kubist.server import Server
+from kubist.server.server import Server
 from tests.live import Pki
 
 

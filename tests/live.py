@@ -21,7 +21,7 @@ import yaml
 from kubist.api.config import Config
 from kubist.base.http.certificates import new_authority, save
 from kubist.model.meta.object import Object
-from kubist.server import Server
+from kubist.server.server import Server
 
 T = TypeVar("T")
 TOKEN = "admin-token"

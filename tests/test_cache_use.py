@@ -78,7 +78,7 @@ KEPT = {
     # The keys are classes of control loops.
     "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.
-    "clusters/template.py:image",
+    "server/clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.
     "api/filters/rbac.py:decide",
     # A bounded cache of the type.

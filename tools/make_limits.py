@@ -13,10 +13,10 @@ from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.cluster.simulation.shell import filestore
 from kubist.cluster.simulation.stages import limits as stages
-from kubist.clusters import clusters, fairness
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
+from kubist.server.clusters import clusters, fairness
 from kubist.storage import cache
 from kubist.testbench import faults, faults_api, recorder, recording, snapshots, users
 

@@ -113,7 +113,7 @@ CLASSES = (
     ("cluster.clients", "kubist.testing.clients", "Clients"),
     ("cluster.pods(…)", "kubist.testing.workloads", "Pods"),
     ("cluster.node(…)", "kubist.testing.workloads", "Node"),
-    ("server", "kubist.inprocess", "Server"),
+    ("server", "kubist.server.inprocess", "Server"),
 )
 """Sections of docs/reference/cluster.md: how a test reaches the object, and its class."""
 

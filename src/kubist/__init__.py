@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
     from kubist import errors
     from kubist.api.config import Config
-    from kubist.inprocess import Server
     from kubist.offline.validation import validate
+    from kubist.server.inprocess import Server
 
 __all__ = ["Config", "Server", "__version__", "errors", "validate"]
 
@@ -36,7 +36,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every name for a 
     def __getattr__(name):
         if name == "Server":
             # Saves start-up time: `import kubist` loads no server.
-            from kubist.inprocess import Server
+            from kubist.server.inprocess import Server
 
             return Server
         if name == "Config":

@@ -20,7 +20,7 @@ from kubist.api.config import Config
 from kubist.base.http.certificates import new_authority, save
 from kubist.base.http.messages import Request, Response
 from kubist.model.meta.object import Object
-from kubist.server import Server
+from kubist.server.server import Server
 
 
 class Answer:

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 
 from kubist.base.http import certificates
-from kubist.runtime import front_proxy
-from kubist.runtime.pki import prepare
+from kubist.server.runtime import front_proxy
+from kubist.server.runtime.pki import prepare
 from kubist.testing import Cluster
 from kubist.testing.host import Host
 from kubist.testing.refused import Refused

@@ -13,7 +13,7 @@ import pytest
 
 from kubist.api.aggregation.identity import identity_headers
 from kubist.api.resources.context import User
-from kubist.server import Server
+from kubist.server.server import Server
 from tests.aggregation.backends import PATH, Backend, condition, register, service
 from tests.live import TOKEN, Client, Live, Pki
 from tests.waiting import wait_for

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubist.errors import DamagedStore
-from kubist.inprocess import Server
+from kubist.server.inprocess import Server
 from tests.cli.backups import one_line
 from tests.cli.processes import kubist, running
 from tests.live import Live, Pki

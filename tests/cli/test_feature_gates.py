@@ -15,7 +15,7 @@ from kubist.api.filters.clientca import Verified
 from kubist.api.resources.context import User
 from kubist.cli import flags, serve
 from kubist.model import featuregates
-from kubist.server import Server
+from kubist.server.server import Server
 from tests.cli.processes import kubist, running
 from tests.filters.askers import Person, grant, user
 from tests.live import Client, Live, Pki, configmap

@@ -13,9 +13,9 @@ import pytest
 
 from kubist.api.config import Config
 from kubist.base import files
-from kubist.clusters import credentials
-from kubist.inprocess import Server
-from kubist.runtime import pki
+from kubist.server.clusters import credentials
+from kubist.server.inprocess import Server
+from kubist.server.runtime import pki
 from kubist.storage.sqlite_file import DatabaseFile
 from tests.cli.processes import kubist, running
 

@@ -11,7 +11,7 @@ import yaml
 
 from kubist.api.config import Config
 from kubist.model.meta.object import Object
-from kubist.runtime import kubeconfig, pki
+from kubist.server.runtime import kubeconfig, pki
 from tests.cli.backups import one_line
 from tests.cli.processes import kubist
 

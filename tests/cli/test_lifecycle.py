@@ -176,9 +176,9 @@ def test_start_error_of_a_detached_server_is_shown(
 
 def test_crash_at_the_start_shows_the_end_of_the_log(home: Path) -> None:
     (home / "sitecustomize.py").write_text(
-        "import os, kubist.runtime.pki\n"
+        "import os, kubist.server.runtime.pki\n"
         "def crash(*_, **__):\n    print('last words', flush=True)\n    os.kill(os.getpid(), 9)\n"
-        "kubist.runtime.pki.prepare = crash\n"
+        "kubist.server.runtime.pki.prepare = crash\n"
     )
     variables = environment(home)
     variables["PYTHONPATH"] = f"{home}{os.pathsep}{variables['PYTHONPATH']}"

@@ -11,7 +11,7 @@ from cryptography import x509
 from kubist.api.config import Config
 from kubist.base.http.certificates import load_authority, new_authority, save
 from kubist.errors import CertificateError
-from kubist.runtime import pki
+from kubist.server.runtime import pki
 from tests.cli.processes import running
 
 FILES = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")

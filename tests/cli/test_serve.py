@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.runtime import kubeconfig
+from kubist.server.runtime import kubeconfig
 from tests.cli.processes import Running, kubist, port_of, running
 from tests.waiting import wait_for
 

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from kubist.base.http import certificates
-from kubist.clusters.hosting import Hosting
 from kubist.model.meta.object import Object
+from kubist.server.clusters.hosting import Hosting
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster
 

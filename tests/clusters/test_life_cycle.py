@@ -15,10 +15,10 @@ import pytest
 
 from kubist.api import logs
 from kubist.api.settings import Settings
-from kubist.clusters.hosting import Hosting
-from kubist.clusters.spec import Spec
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
+from kubist.server.clusters.hosting import Hosting
+from kubist.server.clusters.spec import Spec
 from kubist.testing import Cluster
 from kubist.testing.clusters import PATH
 from kubist.testing.refused import Refused

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Answer, Request
-from kubist.clusters.fairness import REQUESTS, RequestTurns
-from kubist.clusters.limits import LimitedStore, Rate
-from kubist.clusters.spec import Limits
+from kubist.server.clusters.fairness import REQUESTS, RequestTurns
+from kubist.server.clusters.limits import LimitedStore, Rate
+from kubist.server.clusters.spec import Limits
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster
 from kubist.testing.clusters import LogicalCluster

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from kubist.api.config import Config
-from kubist.clusters import template
-from kubist.clusters.logical_server import LogicalServer
-from kubist.clusters.spec import ALL_LOOPS
-from kubist.clusters.template import Templates
+from kubist.server.clusters import template
+from kubist.server.clusters.logical_server import LogicalServer
+from kubist.server.clusters.spec import ALL_LOOPS
+from kubist.server.clusters.template import Templates
 
 
 @pytest.mark.parametrize("phase", ["start_behind", "_settled", "stop"])

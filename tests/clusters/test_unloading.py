@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from kubist.clusters import clusters
-from kubist.clusters.hosting import Hosting
+from kubist.server.clusters import clusters
+from kubist.server.clusters.hosting import Hosting
 from kubist.testing import Cluster
 from tests.clusters.talking import connection, open_watch
 from tests.clusters.test_life_cycle import CRD, WIDGET, config_map, state

@@ -75,7 +75,7 @@ def server(workers: int = 1) -> Iterator[str]:
 @contextlib.contextmanager
 def one_process(config: Config) -> Iterator[int]:
     """A server in a thread; its port."""
-    from kubist.server import Server
+    from kubist.server.server import Server
 
     instance = Server(config)
     loop = asyncio.new_event_loop()
@@ -94,7 +94,7 @@ def one_process(config: Config) -> Iterator[int]:
 @contextlib.contextmanager
 def several_processes(config: Config) -> Iterator[int]:
     """A server whose workers are forked off a process of their own; its port."""
-    from kubist.workers.supervisor import supervise
+    from kubist.server.workers.supervisor import supervise
 
     reading, writing = os.pipe()
     pid = os.fork()

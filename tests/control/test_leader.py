@@ -12,7 +12,7 @@ import pytest
 import kubist
 from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
 from kubist.cluster.control.leader import GROUP, NAME, NAMESPACE, Leader
-from kubist.runtime.identity import Identity
+from kubist.server.runtime.identity import Identity
 from tests.storage.etcd_server import EtcdServer
 
 pytestmark = pytest.mark.etcd

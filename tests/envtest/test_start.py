@@ -50,7 +50,7 @@ def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
 
 
 def test_server_starts_without_yaml_openapi_grpc_and_control_loops(tmp_path: Path) -> None:
-    made = "from kubist.server import Server; from kubist.api.config import Config; Server(Config())"
+    made = "from kubist.server.server import Server; from kubist.api.config import Config; Server(Config())"
     modules = loaded(made, tmp_path)
     assert "kubist.api.application" in modules
     assert not modules & {
@@ -68,7 +68,7 @@ def test_service_account_keys_load_no_x509(tmp_path: Path) -> None:
     new_authority("keys").save(tmp_path / "sa.crt", tmp_path / "sa.key")
     files = "service_account_key_file=('sa.crt',), service_account_signing_key_file='sa.key'"
     config = f"Config({files}, service_account_issuer=('https://issuer',))"
-    made = f"from kubist.server import Server; from kubist.api.config import Config; Server({config})"
+    made = f"from kubist.server.server import Server; from kubist.api.config import Config; Server({config})"
     modules = loaded(made, tmp_path)
     assert "kubist.api.filters.keyfiles" in modules
     assert "cryptography.x509" not in modules

@@ -14,7 +14,7 @@ from kubist.api.config import Config
 from kubist.base.http import server_context
 from kubist.base.http.certificates import Pair, new_authority, save
 from kubist.base.http.sni import CertKey
-from kubist.serving_tls import serving_context
+from kubist.server.serving_tls import serving_context
 from tests.http.serving import Pki, Serving, Site
 from tests.waiting import wait_for
 

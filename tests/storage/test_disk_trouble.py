@@ -22,7 +22,7 @@ import pytest
 
 from kubist.cli import status
 from kubist.cli.instance import Record
-from kubist.inprocess import Server
+from kubist.server.inprocess import Server
 from kubist.storage import sqlite_writer
 from tests import programs
 from tests.cli.processes import kubist, running

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist import server
+from kubist.server import server
 from kubist.storage import etcd_client
 from tests.live import Live, Pki
 from tests.outages import Work

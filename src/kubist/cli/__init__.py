@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         # Saves start-up time: only errors need it.
-        from kubist.runtime.run import explain
+        from kubist.server.runtime.run import explain
 
         if error.filename is None:
             return fail(f"the output cannot be written: {error.strerror}")

@@ -50,7 +50,7 @@ def _help(text: str) -> str:
 
 def _fail_to_bind(error: Exception, config: Config) -> int:
     # Saves start-up time: `--help` does without an event loop.
-    from kubist.runtime.run import start_error
+    from kubist.server.runtime.run import start_error
 
     problem = start_error(error, config.bind_address, config.secure_port)
     return fail(str(problem), problem.exit_code)
@@ -81,15 +81,15 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
             return _fail_to_bind(error, config)
 
     # Saves start-up time: wrong flags need no server.
-    from kubist.runtime.run import attempt
-    from kubist.server import Server
+    from kubist.server.runtime.run import attempt
+    from kubist.server.server import Server
 
     def announce(port: int) -> None:
         logs.server.info("serving on %s:%d", config.bind_address, port)
 
     if config.workers > 1:
         # Saves start-up time: only --workers needs it.
-        from kubist.workers.supervisor import supervise
+        from kubist.server.workers.supervisor import supervise
 
         return supervise(config, announce)
     problem = attempt(lambda: Server(config), announce, sock)

@@ -90,7 +90,7 @@ def _become_server(
         code = INTERRUPTED
     except OSError as error:
         # Saves start-up time: only errors need it.
-        from kubist.runtime.run import explain
+        from kubist.server.runtime.run import explain
 
         code = fail(name_flag(explain(error), service.arguments))
     except BaseException:

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         raise flags.FlagError("no command: the usage is kubist exec [flags] -- COMMAND [ARGUMENT ...]")
     flags.check_combinations(values)
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.inprocess import DEFAULTS
+    from kubist.server.inprocess import DEFAULTS
     from kubist.testing.cluster import Cluster, Refused
 
     manifests = [part for text in values.pop("load", []) for part in text.split(",") if part]

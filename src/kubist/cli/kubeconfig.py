@@ -8,7 +8,7 @@ from kubist.api.filters.kubeconfigfile import read_kubeconfig
 from kubist.cli import flags, help
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
-from kubist.runtime.kubeconfig import CONTEXT, merge
+from kubist.server.runtime.kubeconfig import CONTEXT, merge
 
 FLAGS = (
     DATA_DIR,

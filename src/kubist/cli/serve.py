@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kubist.cli.banner import Served
     from kubist.cli.instance import Instance
     from kubist.errors import StartError
-    from kubist.server import Server
+    from kubist.server.server import Server
 
 TITLE = """\
 A small Kubernetes control plane on this machine.
@@ -153,8 +153,8 @@ class Service:
         # Saves start-up time: wrong flags and `--help` need no server.
         from kubist.cli.banner import banner
         from kubist.cli.progress import sampled
-        from kubist.runtime.pki import prepare
-        from kubist.runtime.run import attempt, start_error
+        from kubist.server.runtime.pki import prepare
+        from kubist.server.runtime.run import attempt, start_error
 
         try:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
@@ -179,7 +179,7 @@ class Service:
 
         if config.workers > 1:
             # Saves start-up time: only --workers needs it.
-            from kubist.workers.supervisor import supervise
+            from kubist.server.workers.supervisor import supervise
 
             end_progress = _nothing
             return supervise(config, announce)
@@ -196,8 +196,8 @@ class Service:
         from kubist.base.listening import reachable
         from kubist.cli.banner import Served
         from kubist.cli.instance import Record, now
-        from kubist.runtime import kubeconfig
-        from kubist.runtime.pki import credential
+        from kubist.server.runtime import kubeconfig
+        from kubist.server.runtime.pki import credential
 
         url = f"https://{reachable(config.bind_address)}:{port}"
         credentials = credential(self.directory, url)
@@ -242,10 +242,10 @@ def _nothing() -> None:
 def _server(config: Config) -> Server:
     if config.clusters:
         # Saves start-up time: few servers have clusters.
-        from kubist.clusters.hosting import HostServer
+        from kubist.server.clusters.hosting import HostServer
 
         return HostServer(config)
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.server import Server
+    from kubist.server.server import Server
 
     return Server(config)

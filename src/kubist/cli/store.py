@@ -151,7 +151,7 @@ def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
         raise flags.FlagError(f"--encryption-provider-config: {encryption} does not exist or is no file")
     # Saves start-up time: only encrypted stores need the server.
     from kubist.api.resources.resource import Resources
-    from kubist.server import encrypted_values
+    from kubist.server.server import encrypted_values
 
     values = encrypted_values(encryption, Resources())
     return lambda key, value: values.open(KeyValue(key, value, 0, 0)).value

@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> int:
     _check_values(values)
     # Saves start-up time: wrong flags and `--help` need no server.
     from kubist.offline.validation import DEFAULTS, check
-    from kubist.runtime.run import explain, new_event_loop
+    from kubist.server.runtime.run import explain, new_event_loop
 
     of_server = {name: found for name, found in values.items() if name in _OF_SERVER}
     config = flags.config(of_server, {name: known[name] for name in _OF_SERVER}, DEFAULTS)

@@ -15,7 +15,7 @@ from kubist.envtest.assets import identity, import_paths
 _LOADED_LATER = (
     "kubist.cli.flags",
     "kubist.envtest.environment",
-    "kubist.runtime.run",
+    "kubist.server.runtime.run",
     "kubist.api.filters.chains",
     "kubist.api.filters.serviceaccounts",
     "encodings.idna",
@@ -60,7 +60,7 @@ def load_server() -> None:
     """Loads the modules of a server and fills their caches. Opens no store and starts no thread."""
     # Saves start-up time: the command that starts the helper needs no server.
     from kubist.api.config import Config
-    from kubist.server import Server
+    from kubist.server.server import Server
 
     for name in _LOADED_LATER:
         importlib.import_module(name)

@@ -12,7 +12,7 @@ from kubist.api.resources.resource import Resource
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Headers, Request, Response
 from kubist.model.meta.object import Object
-from kubist.server import Server
+from kubist.server.server import Server
 
 ADMIN = User("kubist-validate", groups=("system:masters", "system:authenticated"))
 WITHOUT = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook", "ResourceQuota")

@@ -22,7 +22,7 @@ from kubist.offline.manifests import Manifest, Reader, Source
 from kubist.offline.old_state import OldState
 from kubist.offline.server import WITHOUT, Identity, OfflineServer
 from kubist.offline.state import State
-from kubist.runtime.run import new_event_loop
+from kubist.server.runtime.run import new_event_loop
 
 DEFAULTS = dataclasses.replace(
     SERVE_DEFAULTS, controllers=(), test_bench=False, enable_priority_and_fairness=False

@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from kubist.inprocess import Server
 from kubist.model.meta.object import Object
+from kubist.server.inprocess import Server
 from kubist.testbench.call import TEST_AGENT
 from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from kubist.base import files
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.server import Server
+from kubist.server.server import Server
 from kubist.testing import manifests as reading
 from kubist.testing import running_test
 from kubist.testing.cluster import Cluster
@@ -21,7 +21,7 @@ from kubist.testing.connections import Connections
 from kubist.testing.refused import Refused
 
 if TYPE_CHECKING:
-    from kubist.clusters.hosting import Hosting
+    from kubist.server.clusters.hosting import Hosting
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

@@ -12,7 +12,7 @@ from kubist.testing.recorded_request import RecordedRequest
 from kubist.testing.running_test import Section
 
 if TYPE_CHECKING:
-    from kubist.server import Server
+    from kubist.server.server import Server
 
 REQUESTS, EVENTS, OBJECTS = 15, 10, 10
 """Rows of each section."""

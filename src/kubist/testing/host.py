@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kubist.api.settings import Settings
-from kubist.inprocess import DEFAULTS, LoopThread, Server
-from kubist.runtime.identity import Identity
+from kubist.server.inprocess import DEFAULTS, LoopThread, Server
+from kubist.server.runtime.identity import Identity
 from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kubist.server import Server
+    from kubist.server.server import Server
 
 Section = tuple[str, str]
 """Title and text of a part of a report."""

@@ -10,7 +10,7 @@ from typing import Any, Unpack, cast
 from kubist.api.config import Config
 from kubist.api.objectclient import ObjectClient
 from kubist.api.settings import Settings
-from kubist.server import Server
+from kubist.server.server import Server
 
 Scene = Callable[[ObjectClient], Awaitable[None]]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from kubist.base.http.messages import Response
 from kubist.base.offload import LONG, away
-from kubist.clusters import openapi, spec
-from kubist.clusters.cluster import Cluster
-from kubist.clusters.clusters import Clusters
 from kubist.model.meta.object import Object
+from kubist.server.clusters import openapi, spec
+from kubist.server.clusters.cluster import Cluster
+from kubist.server.clusters.clusters import Clusters
 from kubist.testbench.call import Call
 from kubist.testbench.control_api import ControlAPI, json_response
 

@@ -21,18 +21,18 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
 
-from kubist import server as api_server
 from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.api.settings import Settings
 from kubist.base import files
 from kubist.base.listening import reachable
 from kubist.base.offload import on_loop
 from kubist.errors import InvalidSettings, StartError
-from kubist.runtime import kubeconfig
-from kubist.runtime.front_proxy import front_proxy
-from kubist.runtime.identity import OWN_FILES, Identity
-from kubist.runtime.run import new_event_loop, start_error
-from kubist.runtime.setting_checks import check_settings
+from kubist.server import server as api_server
+from kubist.server.runtime import kubeconfig
+from kubist.server.runtime.front_proxy import front_proxy
+from kubist.server.runtime.identity import OWN_FILES, Identity
+from kubist.server.runtime.run import new_event_loop, start_error
+from kubist.server.runtime.setting_checks import check_settings
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import StoreError
@@ -139,7 +139,7 @@ def _kind(config: Config) -> type[Inner]:
     if not config.clusters:
         return Inner
     # Saves start-up time: few servers have clusters.
-    from kubist.clusters.hosting import Hosting
+    from kubist.server.clusters.hosting import Hosting
 
     class HostInner(Hosting, Inner):
         """Server with clusters below /clusters/NAME."""

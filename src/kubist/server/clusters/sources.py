@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 from kubist.api.config import Config
-from kubist.clusters.cluster import Cluster
-from kubist.clusters.spec import KIND, Source, Spec
-from kubist.clusters.template import Templates
 from kubist.model.meta import fields, status
+from kubist.server.clusters.cluster import Cluster
+from kubist.server.clusters.spec import KIND, Source, Spec
+from kubist.server.clusters.template import Templates
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage

@@ -38,7 +38,7 @@ from kubist.cluster.control.flowschemas import keep_dangling_conditions
 from kubist.cluster.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
 from kubist.errors import InvalidSettings
 from kubist.model import featuregates
-from kubist.serving_tls import serving_context
+from kubist.server.serving_tls import serving_context
 from kubist.storage.cache import ROOT
 from kubist.storage.store import Store, StoreError
 

@@ -10,11 +10,11 @@ from typing import Any
 from kubist.api.bootstrap.objects import NAMESPACES
 from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.api.config import SERVE_DEFAULTS, Config
-from kubist.clusters.limits import LimitedStore
-from kubist.clusters.spec import Record, Source
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
-from kubist.server import Server
+from kubist.server.clusters.limits import LimitedStore
+from kubist.server.clusters.spec import Record, Source
+from kubist.server.server import Server
 from kubist.storage.cache import Change, Collection
 from kubist.storage.store import Store
 

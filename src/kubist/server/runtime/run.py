@@ -15,7 +15,7 @@ from kubist.errors import InvalidSettings, PortInUse, StartError
 from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:
-    from kubist.server import Server
+    from kubist.server.server import Server
 
 STOP_GRACE = 10.0
 

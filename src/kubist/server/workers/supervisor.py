@@ -24,14 +24,14 @@ from kubist.api.config import Config
 from kubist.base import files
 from kubist.base.terminal import fail
 from kubist.errors import StartError
-from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
-from kubist.serving_tls import serving_context
+from kubist.server.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
+from kubist.server.serving_tls import serving_context
+from kubist.server.workers.child import Child, Pipes, Task
+from kubist.server.workers.owner import run_store
+from kubist.server.workers.peers import Peers
+from kubist.server.workers.ports import listening
+from kubist.server.workers.worker import WorkerResources, work
 from kubist.storage.shared import SharedRevision
-from kubist.workers.child import Child, Pipes, Task
-from kubist.workers.owner import run_store
-from kubist.workers.peers import Peers
-from kubist.workers.ports import listening
-from kubist.workers.worker import WorkerResources, work
 
 log = logging.getLogger("kubist.workers")
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Mapping
 from kubist.api.representation.status import render_status
 from kubist.base.clock import CURRENT
 from kubist.base.http.messages import Answer, HangUp, Request, Response
-from kubist.clusters.cluster import GROUP, RESOURCE, Cluster
 from kubist.model.meta import status
-from kubist.server import Server
+from kubist.server.clusters.cluster import GROUP, RESOURCE, Cluster
+from kubist.server.server import Server
 from kubist.storage.store import StoreError
 
 log = logging.getLogger("kubist.clusters")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kubist.api.config import Config
 from kubist.base import files
-from kubist.runtime.pki import prepare
-from kubist.serving_tls import serving_context
+from kubist.server.runtime.pki import prepare
+from kubist.server.serving_tls import serving_context
 
 OWN_FILES = (
     "cert_dir",

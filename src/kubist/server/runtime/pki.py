@@ -15,9 +15,9 @@ from kubist.api.config import Config
 from kubist.base import files
 from kubist.base.http import certificates
 from kubist.errors import CertificateError
-from kubist.runtime import kubeconfig
-from kubist.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy
-from kubist.serving_tls import serving_names
+from kubist.server.runtime import kubeconfig
+from kubist.server.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy
+from kubist.server.serving_tls import serving_names
 
 AUTHORITY = "kubist-ca"
 ADMINISTRATOR = ("kubernetes-admin", ["system:masters"])

@@ -8,12 +8,12 @@ from pathlib import Path
 from kubist.api.config import Config
 from kubist.base.http.messages import Application
 from kubist.base.listening import reachable
-from kubist.clusters.api import ClustersAPI
-from kubist.clusters.cluster import Host
-from kubist.clusters.clusters import Clusters
-from kubist.clusters.router import Router
 from kubist.errors import InvalidSettings
-from kubist.server import Server
+from kubist.server.clusters.api import ClustersAPI
+from kubist.server.clusters.cluster import Host
+from kubist.server.clusters.clusters import Clusters
+from kubist.server.clusters.router import Router
+from kubist.server.server import Server
 
 DIRECTORY = "clusters"
 """Directory of the clusters on disk, in the data directory of the host."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
-from kubist.clusters.spec import Limits
 from kubist.model.meta import status
+from kubist.server.clusters.spec import Limits
 from kubist.storage.cache import Change, Collection
 from kubist.storage.store import Store
 from kubist.storage.wrapper import StoreWrapper

@@ -10,10 +10,10 @@ import orjson
 
 from kubist.api.resources.resource import Resource, Resources
 from kubist.base.http.messages import Request, Response
-from kubist.clusters.spec import KIND
 from kubist.model.meta import fields, status
 from kubist.model.meta.object import Object
-from kubist.server import Server
+from kubist.server.clusters.spec import KIND
+from kubist.server.server import Server
 from kubist.testbench.call import GROUP
 
 MANAGER = "kubist-clusters"

@@ -8,10 +8,10 @@ from contextvars import Context
 from pathlib import Path
 
 from kubist.api.config import Config
-from kubist.clusters import credentials, logical_server
-from kubist.clusters.logical_server import LogicalServer
-from kubist.clusters.spec import MEMORY, Record
 from kubist.model.meta import status
+from kubist.server.clusters import credentials, logical_server
+from kubist.server.clusters.logical_server import LogicalServer
+from kubist.server.clusters.spec import MEMORY, Record
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 

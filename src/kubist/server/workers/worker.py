@@ -19,13 +19,13 @@ from kubist.api.resources.context import User
 from kubist.base.http.messages import Answer, Application, Request
 from kubist.errors import StartError
 from kubist.model.meta import status
-from kubist.runtime.run import attempt
-from kubist.server import Server, make_store
+from kubist.server.runtime.run import attempt
+from kubist.server.server import Server, make_store
+from kubist.server.workers.child import Pipes
+from kubist.server.workers.peers import Peers
 from kubist.storage.cache import Cache
 from kubist.storage.remote import RemoteStore
 from kubist.storage.shared import SharedRevision
-from kubist.workers.child import Pipes
-from kubist.workers.peers import Peers
 
 CATCH_UP_SECONDS = 1.0
 

@@ -14,13 +14,13 @@ import socket
 from kubist.api.config import Config
 from kubist.api.discovery.counters import Counters
 from kubist.errors import StartError
-from kubist.runtime.run import STOP_GRACE, new_event_loop, start_error
-from kubist.server import make_store
+from kubist.server.runtime.run import STOP_GRACE, new_event_loop, start_error
+from kubist.server.server import make_store
+from kubist.server.workers.child import Pipes
+from kubist.server.workers.peers import Peers
 from kubist.storage.serving import StoreServer
 from kubist.storage.shared import SharedRevision
 from kubist.storage.store import StoreError
-from kubist.workers.child import Pipes
-from kubist.workers.peers import Peers
 
 
 def run_store(

@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 from kubist.api.config import Config
 from kubist.base.clock import CURRENT, Clock
 from kubist.base.http.messages import Answer, Request, Stream, StreamWriter
-from kubist.clusters import credentials, logical_server
-from kubist.clusters.fairness import RequestTurns
-from kubist.clusters.limits import LimitedStore, Rate
-from kubist.clusters.logical_server import LogicalServer
-from kubist.clusters.spec import DISK, Record, Source
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time
+from kubist.server.clusters import credentials, logical_server
+from kubist.server.clusters.fairness import RequestTurns
+from kubist.server.clusters.limits import LimitedStore, Rate
+from kubist.server.clusters.logical_server import LogicalServer
+from kubist.server.clusters.spec import DISK, Record, Source
 from kubist.storage.memory import MemoryStore
 from kubist.storage.sqlite import SqliteStore
 from kubist.storage.sqlite_image import write_database

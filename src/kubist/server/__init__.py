@@ -1,0 +1,1 @@
+"""Builds servers and runs them: in a process, in a program, with workers, with many clusters."""
