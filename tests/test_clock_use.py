@@ -36,7 +36,7 @@ ALLOWED = {
     "storage/retention.py": "how long history is kept",
     "cluster/control/resourcequotas.py": "a pause that batches changes",
     "api/admission/plugins/podsecurity.py": "the time limit of a computation",
-    "envtest/environment.py": "the start of a process",
+    "testing/envtest/environment.py": "the start of a process",
     "cli/backup.py": "names of files",
     "cli/instance.py": "the uptime of a process",
     "cli/progress.py": "how often a line is updated",
@@ -46,7 +46,7 @@ ALLOWED = {
     "api/filters/issuerkeys.py": "requests to an issuer",
     "api/filters/work_estimate.py": "how often the mean size of objects is computed",
     "server/clusters/limits.py": "requests per second, which protect the process",
-    "envtest/warm.py": "how long a process waits for work",
+    "testing/envtest/warm.py": "how long a process waits for work",
 }
 
 
@@ -73,9 +73,9 @@ WAITS_ALLOWED = {
     "cluster/simulation/kubeletapi/": "connections of a client that waits",
     "cluster/simulation/shell/container.py": "commands of a client that waits",
     "server/clusters/": "pauses until something has started or ended",
-    "offline/state.py": "the network to a cluster",
+    "testing/offline/state.py": "the network to a cluster",
     "testing/": "the process of the test",
-    "envtest/environment.py": "the start of a process",
+    "testing/envtest/environment.py": "the start of a process",
     "cli/": "the process of the command",
 }
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     # Saves start-up time: `import kubist` loads no server.
     from kubist import errors
     from kubist.api.config import Config
-    from kubist.offline.validation import validate
     from kubist.server.inprocess import Server
+    from kubist.testing.offline.validation import validate
 
 __all__ = ["Config", "Server", "__version__", "errors", "validate"]
 
@@ -51,7 +51,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every name for a 
             return importlib.import_module("kubist.errors")
         if name == "validate":
             # Saves start-up time: `import kubist` loads no server.
-            from kubist.offline.validation import validate
+            from kubist.testing.offline.validation import validate
 
             return validate
         raise AttributeError(f"module 'kubist' has no attribute {name!r}")

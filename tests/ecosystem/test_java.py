@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubist.cli.envtest import make_assets
-from kubist.envtest.assets import release
+from kubist.testing.envtest.assets import release
 from tests.ecosystem.installation import build, copy_sources, require, run
 from tests.ecosystem.servers import Server, unique
 from tests.ecosystem.table import exercises

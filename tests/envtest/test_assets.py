@@ -14,8 +14,8 @@ import pytest
 
 from kubist.cli import apiserver
 from kubist.cli.envtest import make_assets
-from kubist.envtest import etcd
-from kubist.envtest.assets import release, write_assets
+from kubist.testing.envtest import etcd
+from kubist.testing.envtest.assets import release, write_assets
 from tests.archives import unpack
 from tests.cli.processes import kubist
 

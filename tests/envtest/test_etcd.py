@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.envtest.etcd import FlagError, parse
+from kubist.testing.envtest.etcd import FlagError, parse
 from tests.envtest.conftest import ControlPlane, NewControlPlane, is_free, stop
 from tests.waiting import wait_for
 

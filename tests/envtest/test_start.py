@@ -21,9 +21,18 @@ def loaded(program: str, home: Path) -> set[str]:
 
 
 def test_client_of_the_helper_loads_no_other_python_module(tmp_path: Path) -> None:
-    modules = loaded("from kubist.envtest.client import run; assert run('missing', '', []) is None", tmp_path)
+    modules = loaded(
+        "from kubist.testing.envtest.client import run; assert run('missing', '', []) is None", tmp_path
+    )
     ours = {name for name in modules if name.partition(".")[0] == "kubist"}
-    assert ours == {"kubist", "kubist.base", "kubist.base.version", "kubist.envtest", "kubist.envtest.client"}
+    assert ours == {
+        "kubist",
+        "kubist.base",
+        "kubist.base.version",
+        "kubist.testing",
+        "kubist.testing.envtest",
+        "kubist.testing.envtest.client",
+    }
     assert not modules & {"socket", "typing", "re", "enum", "json", "signal"}
 
 
@@ -43,9 +52,16 @@ def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
 
 
 def test_stand_in_loads_no_other_python_module(tmp_path: Path) -> None:
-    modules = loaded("from kubist.envtest.etcd import main; main(['--help'])", tmp_path)
+    modules = loaded("from kubist.testing.envtest.etcd import main; main(['--help'])", tmp_path)
     ours = {name for name in modules if name.partition(".")[0] == "kubist"}
-    assert ours == {"kubist", "kubist.base", "kubist.base.version", "kubist.envtest", "kubist.envtest.etcd"}
+    assert ours == {
+        "kubist",
+        "kubist.base",
+        "kubist.base.version",
+        "kubist.testing",
+        "kubist.testing.envtest",
+        "kubist.testing.envtest.etcd",
+    }
     assert not modules & {"socket", "typing", "re", "enum", "json"}
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from kubist.cli.envtest import make_assets
-from kubist.envtest import client, warm
-from kubist.envtest.assets import identity, import_paths, socket_path
+from kubist.testing.envtest import client, warm
+from kubist.testing.envtest.assets import identity, import_paths, socket_path
 from tests.cli.processes import kubist
 from tests.envtest.conftest import ControlPlane, is_free, stop
 from tests.waiting import wait_for
@@ -196,7 +196,7 @@ def start_bare_helper(directory: Path, idle: float) -> None:
 import sys
 sys.path += {import_paths()!r}
 from pathlib import Path
-from kubist.envtest.warm import serve
+from kubist.testing.envtest.warm import serve
 def main(directory): sys.exit(serve(Path(directory), {identity()!r}, lambda arguments: len(arguments), {idle}))
 main({str(directory)!r})
 """

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 import kubist
-from kubist.offline.jsonreport import json_report
-from kubist.offline.junit import junit
-from kubist.offline.sarif import sarif
-from kubist.offline.text import text
+from kubist.testing.offline.jsonreport import json_report
+from kubist.testing.offline.junit import junit
+from kubist.testing.offline.sarif import sarif
+from kubist.testing.offline.text import text
 from tests.offline.manifests import DEPLOYMENT, POLICY, WIDGETS
 
 MORE = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kubist
-from kubist.offline.findings import Report
+from kubist.testing.offline.findings import Report
 from tests.offline.cases import CASES, Case, Expected
 from tests.offline.manifests import WIDGETS
 from tests.offline.updates import OLD, UPDATES

@@ -10,7 +10,7 @@ from kubist.cli.datadir import default_data_dir
 from kubist.cli.exits import USAGE as USAGE_ERROR
 from kubist.cli.exits import fail
 from kubist.cli.flaglist import of_kube_apiserver, usage
-from kubist.envtest.assets import write_assets
+from kubist.testing.envtest.assets import write_assets
 
 USAGE = """\
 Makes a folder with the executables kube-apiserver, etcd and kubectl for envtest and similar test libraries, and

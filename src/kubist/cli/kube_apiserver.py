@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
 
 def _adapted(config: Config) -> tuple[Config, socket.socket | None]:
     # Saves start-up time: `--help` needs no settings.
-    from kubist.envtest.environment import configured, early_listener
+    from kubist.testing.envtest.environment import configured, early_listener
 
     config = configured(config, os.environ)
     return config, early_listener(config)

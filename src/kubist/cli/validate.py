@@ -13,8 +13,8 @@ from kubist.cli.exits import FAILED, OK, USAGE, fail
 
 if TYPE_CHECKING:
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.offline.findings import Report
-    from kubist.offline.validation import Inputs
+    from kubist.testing.offline.findings import Report
+    from kubist.testing.offline.validation import Inputs
 
 OUTPUTS = ("text", "json", "junit", "sarif")
 FAIL_ON = ("error", "warning")
@@ -85,8 +85,8 @@ def main(arguments: list[str]) -> int:
         raise flags.FlagError("no manifests: the usage is kubist validate [flags] FILE|DIRECTORY|- ...")
     _check_values(values)
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.offline.validation import DEFAULTS, check
     from kubist.server.runtime.run import explain, new_event_loop
+    from kubist.testing.offline.validation import DEFAULTS, check
 
     of_server = {name: found for name, found in values.items() if name in _OF_SERVER}
     config = flags.config(of_server, {name: known[name] for name in _OF_SERVER}, DEFAULTS)
@@ -140,9 +140,9 @@ def _paths(values: dict[str, list[str]], name: str) -> list[Path]:
 
 def _inputs(files: list[str], values: dict[str, list[str]]) -> Inputs:
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.offline.checking import Options
-    from kubist.offline.server import Identity
-    from kubist.offline.validation import Inputs
+    from kubist.testing.offline.checking import Options
+    from kubist.testing.offline.server import Identity
+    from kubist.testing.offline.validation import Inputs
 
     groups = tuple(values.get("as-group", ()))
     options = Options(
@@ -185,10 +185,10 @@ def _print(report: Report, values: dict[str, list[str]]) -> None:
     """Prints the report. With --show-defaults as text, objects go to standard output and findings to standard error."""
     # Saves start-up time: wrong flags and `--help` need no server.
     from kubist.model.codec import yaml
-    from kubist.offline.jsonreport import json_report, stored_object
-    from kubist.offline.junit import junit
-    from kubist.offline.sarif import sarif
-    from kubist.offline.text import text
+    from kubist.testing.offline.jsonreport import json_report, stored_object
+    from kubist.testing.offline.junit import junit
+    from kubist.testing.offline.sarif import sarif
+    from kubist.testing.offline.text import text
 
     output, file = _last(values, "output", "text"), _last(values, "output-file")
     shows = flags.is_on(values, "show-defaults")

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 from kubist.cli import kube_apiserver
-from kubist.envtest import warm
-from kubist.envtest.assets import identity, import_paths
+from kubist.testing.envtest import warm
+from kubist.testing.envtest.assets import identity, import_paths
 
 _LOADED_LATER = (
     "kubist.cli.flags",
-    "kubist.envtest.environment",
+    "kubist.testing.envtest.environment",
     "kubist.server.runtime.run",
     "kubist.api.filters.chains",
     "kubist.api.filters.serviceaccounts",

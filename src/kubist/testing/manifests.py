@@ -10,8 +10,8 @@ from typing import Any
 from kubist.api.resources.resource import Resource, Resources
 from kubist.api.resources.suggestions import suggest_kind, suggest_version
 from kubist.model.meta.object import Object
-from kubist.offline.manifests import SUFFIXES, Manifest, Problem, Reader
-from kubist.offline.order import CRDS, stage
+from kubist.testing.offline.manifests import SUFFIXES, Manifest, Problem, Reader
+from kubist.testing.offline.order import CRDS, stage
 
 __tracebackhide__ = True
 

@@ -17,8 +17,8 @@ from kubist.testing.references import Reference
 from kubist.testing.refused import Refused
 
 if TYPE_CHECKING:
-    from kubist.offline.manifests import Manifest
     from kubist.testing.cluster import Cluster
+    from kubist.testing.offline.manifests import Manifest
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

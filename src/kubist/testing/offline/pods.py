@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.model.meta.object import Object
-from kubist.offline.server import Identity
+from kubist.testing.offline.server import Identity
 
 _ACCOUNTS = {
     ("", "ReplicationController"): "replication-controller",

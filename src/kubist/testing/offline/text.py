@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from kubist.base.terminal import paint
-from kubist.offline.findings import ERROR, Finding, Report
+from kubist.testing.offline.findings import ERROR, Finding, Report
 
 WIDEST = 60
 """Maximum width of a column in characters. Longer values stick out."""

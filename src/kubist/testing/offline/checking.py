@@ -18,12 +18,12 @@ from kubist.api.resources.paths import path_of
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.suggestions import suggest_kind, suggest_version
 from kubist.model.meta.object import Object
-from kubist.offline import order
-from kubist.offline.findings import ERROR, WARNING, Checked, Report, add_status, add_warnings
-from kubist.offline.manifests import Manifest
-from kubist.offline.pods import pod_of
-from kubist.offline.server import APPLY, JSON, YAML, Answer, Identity, OfflineServer
-from kubist.offline.state import State, without_webhook
+from kubist.testing.offline import order
+from kubist.testing.offline.findings import ERROR, WARNING, Checked, Report, add_status, add_warnings
+from kubist.testing.offline.manifests import Manifest
+from kubist.testing.offline.pods import pod_of
+from kubist.testing.offline.server import APPLY, JSON, YAML, Answer, Identity, OfflineServer
+from kubist.testing.offline.state import State, without_webhook
 
 _ODD_NUMBER = re.compile(rb"[0-9][eE]\+?[0-9]{3}|\.(?:inf|nan)", re.IGNORECASE)
 """Text that may be a number beyond the range of a float."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubist.model.meta.object import Object
-from kubist.offline.manifests import Manifest
+from kubist.testing.offline.manifests import Manifest
 
 POLICY_GROUP = "admissionregistration.k8s.io"
 RBAC_GROUP = "rbac.authorization.k8s.io"

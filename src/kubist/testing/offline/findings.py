@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kubist.model.meta.object import Object
-from kubist.offline.manifests import Manifest, Problem
+from kubist.testing.offline.manifests import Manifest, Problem
 
 ERROR, WARNING = "error", "warning"
 MOST = 100

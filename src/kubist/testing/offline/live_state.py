@@ -15,11 +15,11 @@ from kubist.api.resources.resource import Resource
 from kubist.base.http.client import CallFailed, get
 from kubist.base.http.pool import Pool
 from kubist.model.meta.object import Object
-from kubist.offline import order
-from kubist.offline.findings import WARNING, Finding, Report
-from kubist.offline.manifests import Manifest
-from kubist.offline.server import OfflineServer
-from kubist.offline.state import State, without_webhook
+from kubist.testing.offline import order
+from kubist.testing.offline.findings import WARNING, Finding, Report
+from kubist.testing.offline.manifests import Manifest
+from kubist.testing.offline.server import OfflineServer
+from kubist.testing.offline.state import State, without_webhook
 
 CONCURRENT = 16
 """Number of requests at a time."""

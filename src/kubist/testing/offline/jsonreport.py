@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from kubist.model.meta.object import Object
-from kubist.offline.findings import Checked, Finding, Report
+from kubist.testing.offline.findings import Checked, Finding, Report
 
 FORMAT_VERSION = 1
 _VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields")

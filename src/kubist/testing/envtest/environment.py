@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from kubist.api.config import Config
 from kubist.base.listening import bound
-from kubist.envtest.etcd import MARK
+from kubist.testing.envtest.etcd import MARK
 
 ETCD_WAIT = 5.0
 """Seconds to wait until something listens at --etcd-servers. Some libraries start both processes at once."""

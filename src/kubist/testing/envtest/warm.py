@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import kubist
-from kubist.envtest.assets import socket_path
-from kubist.envtest.client import ACCEPTED, ANSWER_WAIT, HEAD_SIZE, request
+from kubist.testing.envtest.assets import socket_path
+from kubist.testing.envtest.client import ACCEPTED, ANSWER_WAIT, HEAD_SIZE, request
 
 IDLE = 900.0
 """Seconds without a start after which the helper ends."""

@@ -16,7 +16,7 @@ from typing import Any
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
-from kubist.offline.lines import Lines, has_more
+from kubist.testing.offline.lines import Lines, has_more
 
 Source = str | Path | Object
 SUFFIXES = (".yaml", ".yml", ".json")

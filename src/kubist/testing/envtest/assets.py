@@ -14,7 +14,7 @@ from pathlib import Path
 import kubist
 from kubist.api.config import KUBERNETES_VERSION
 from kubist.base import files
-from kubist.envtest import etcd
+from kubist.testing.envtest import etcd
 
 _EXECUTABLE = """\
 #!/bin/sh
@@ -30,11 +30,11 @@ sys.path += {paths!r}  # After the standard library, which is searched more ofte
 """
 """Program for the shell, which runs the same file as a Python program: there the first part is a string."""
 _ETCD = """\
-from kubist.envtest.etcd import main
+from kubist.testing.envtest.etcd import main
 
 sys.exit(main(sys.argv[1:]))"""
 _KUBE_APISERVER = """\
-from kubist.envtest.client import run
+from kubist.testing.envtest.client import run
 
 code = run({socket!r}, {identity!r}, sys.argv[1:])
 if code is None:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kubist.base.version import __version__
-from kubist.offline.findings import Finding, Report
+from kubist.testing.offline.findings import Finding, Report
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _DESCRIPTIONS = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubist.model.meta.object import Object
-from kubist.offline import order
-from kubist.offline.findings import WARNING, Checked, Report, add_status
-from kubist.offline.manifests import Manifest
-from kubist.offline.server import OfflineServer
-from kubist.offline.state import State, without_webhook
+from kubist.testing.offline import order
+from kubist.testing.offline.findings import WARNING, Checked, Report, add_status
+from kubist.testing.offline.manifests import Manifest
+from kubist.testing.offline.server import OfflineServer
+from kubist.testing.offline.state import State, without_webhook
 
 
 class OldState:

@@ -14,15 +14,15 @@ from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
-from kubist.offline import order
-from kubist.offline.checking import Checker, Options
-from kubist.offline.findings import WARNING, Report, of_problem
-from kubist.offline.live_state import LiveServer, LiveState
-from kubist.offline.manifests import Manifest, Reader, Source
-from kubist.offline.old_state import OldState
-from kubist.offline.server import WITHOUT, Identity, OfflineServer
-from kubist.offline.state import State
 from kubist.server.runtime.run import new_event_loop
+from kubist.testing.offline import order
+from kubist.testing.offline.checking import Checker, Options
+from kubist.testing.offline.findings import WARNING, Report, of_problem
+from kubist.testing.offline.live_state import LiveServer, LiveState
+from kubist.testing.offline.manifests import Manifest, Reader, Source
+from kubist.testing.offline.old_state import OldState
+from kubist.testing.offline.server import WITHOUT, Identity, OfflineServer
+from kubist.testing.offline.state import State
 
 DEFAULTS = dataclasses.replace(
     SERVE_DEFAULTS, controllers=(), test_bench=False, enable_priority_and_fairness=False
