@@ -14,7 +14,7 @@ import uvloop
 
 from kubist.api import request as requests
 from kubist.api.config import Config
-from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.api.resources.context import Context
 from kubist.base.http import certificates
 from kubist.base.http.messages import Request

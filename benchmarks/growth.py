@@ -26,7 +26,7 @@ from loader import Connection, connect, run, tls
 from servers import Server, start_kubist
 from workloads import JSON, Run, Target, Workload, each, make_namespace
 
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite.store import SqliteStore
 
 SIZES = (5_000, 20_000, 80_000)
 LAST = 1_000

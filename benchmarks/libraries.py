@@ -21,8 +21,8 @@ from wsproto.connection import Connection
 from wsproto.events import TextMessage
 
 from kubist import Server
-from kubist.api.filters.authentication import TokenError
-from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters.authentication.authentication import TokenError
+from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.base.http import client, websocket
 from kubist.base.http.pool import Pool
 

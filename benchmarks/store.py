@@ -13,9 +13,9 @@ import time
 
 import uvloop
 
-from kubist.storage.etcd import EtcdStore
+from kubist.storage.etcd.store import EtcdStore
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import Store
 
 WRITERS = (1, 16, 64)

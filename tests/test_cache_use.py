@@ -30,7 +30,7 @@ STORED = {
     "cluster/control/garbagecollector.py:_removed",
     "api/crd/stored.py:encode",
     # Empties one bounded cache together with another.
-    "api/filters/rbac.py:grants",
+    "api/filters/authorization/rbac.py:grants",
     # It removes only the oldest counts, in the order of their use.
     "cluster/simulation/scheduler/snapshot.py:census",
 }
@@ -60,18 +60,18 @@ KEPT = {
     # Served resources, kinds and stored objects bound these.
     "api/crd/conversion.py:entry",
     "api/crd/stored.py:_kind",
-    "api/filters/rbac.py:_collection",
-    "api/filters/rbac.py:role",
+    "api/filters/authorization/rbac.py:_collection",
+    "api/filters/authorization/rbac.py:role",
     "api/objectstore/registry.py:collection",
     "api/objectstore/registry.py:kind",
     "model/patch/apply/typed.py:make",
     "api/resources/resource.py:stored",
-    "storage/cache.py:collection",
-    "storage/labelindex.py:find",
+    "storage/cache/cache.py:collection",
+    "storage/cache/labelindex.py:find",
     "api/tables/table.py:rows_of",
     "api/verbs/representations.py:representation",
     # FlowSchemas and priority levels bound these. A change of one empties them.
-    "api/filters/flowcontrol.py:_count",
+    "api/filters/flowcontrol/flowcontrol.py:_count",
     # The keys are media types that the server offers, and names of admission plugins' views.
     "api/admission/followed.py:_of",
     "api/discovery/aggregated.py:body",
@@ -80,15 +80,15 @@ KEPT = {
     # At most `KEPT` templates of new clusters.
     "server/clusters/template.py:image",
     # A bounded cache that the owner of the grants passes.
-    "api/filters/rbac.py:decide",
+    "api/filters/authorization/rbac.py:decide",
     # A bounded cache of the type.
     "model/patch/apply/ownership.py:_as_the_schema_splits",
     # They live as long as one request, connection or build of a label index.
     "api/admission/admission_request.py:_view",
-    "api/filters/audit.py:_sent",
-    "api/filters/authentication.py:user",
+    "api/filters/audit/audit.py:_sent",
+    "api/filters/authentication/authentication.py:user",
     "base/jsontext/complaints.py:at",
-    "storage/labelindex.py:examine",
+    "storage/cache/labelindex.py:examine",
     # The keys are fixed labels of metrics.
     "api/admission/chain.py:_take",
     "storage/encryption/tally.py:add",

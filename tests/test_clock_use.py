@@ -17,10 +17,10 @@ READS = re.compile(
 WAITS = re.compile(r"\.call_(later|at)\(|\bloop\.time\(\)|\basyncio\.sleep\((?!0\))|\btime\.sleep\(")
 ALLOWED = {
     "base/clock.py": "it is the clock",
-    "testbench/movable_clock.py": "it is the clock",
-    "testbench/clock_control.py": "the offset of a clock from the system's",
+    "testbench/clock/movable.py": "it is the clock",
+    "testbench/clock/control.py": "the offset of a clock from the system's",
     "api/logs.py": "logs",
-    "api/filters/auditfile.py": "names and ages of log files",
+    "api/filters/audit/file.py": "names and ages of log files",
     "api/discovery/metrics.py": "metrics",
     "api/discovery/zpages.py": "uptime of the process",
     "api/discovery/sampling.py": "a profile of the process",
@@ -32,7 +32,7 @@ ALLOWED = {
     "server/runtime/front_proxy.py": "certificates of the server itself, which clients check by their own clocks",
     "server/runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
     "server/runtime/kubeconfig.py": "how long to wait for a lock",
-    "storage/etcd_lease.py": "leases of etcd, which has its own clock",
+    "storage/etcd/lease.py": "leases of etcd, which has its own clock",
     "storage/retention.py": "how long history is kept",
     "cluster/control/resourcequotas.py": "a pause that batches changes",
     "api/admission/plugins/podsecurity.py": "the time limit of a computation",
@@ -43,8 +43,8 @@ ALLOWED = {
     "cli/stop.py": "how long a process may take to end",
     "server/workers/supervisor.py": "restarts of processes",
     "server/workers/child.py": "restarts of processes",
-    "api/filters/issuerkeys.py": "requests to an issuer",
-    "api/filters/work_estimate.py": "how often the mean size of objects is computed",
+    "api/filters/authentication/issuerkeys.py": "requests to an issuer",
+    "api/filters/flowcontrol/work_estimate.py": "how often the mean size of objects is computed",
     "server/clusters/limits.py": "requests per second, which protect the process",
     "testing/envtest/warm.py": "how long a process waits for work",
 }
@@ -52,10 +52,10 @@ ALLOWED = {
 
 WAITS_ALLOWED = {
     "base/clock.py": "it is the clock",
-    "testbench/movable_clock.py": "it is the clock",
-    "testbench/watch_faults.py": "delays of faults are in real time",
-    "testbench/recorder.py": "how long recent requests are kept for a client",
-    "testbench/replay.py": "a client of another server",
+    "testbench/clock/movable.py": "it is the clock",
+    "testbench/faults/watch_faults.py": "delays of faults are in real time",
+    "testbench/recording/recorder.py": "how long recent requests are kept for a client",
+    "testbench/replay/replay.py": "a client of another server",
     "base/http/": "network timeouts",
     "api/aggregation/": "the network to extension API servers",
     "api/verbs/watch.py": "timeouts and bookmarks of connections",

@@ -15,7 +15,7 @@ import pytest
 
 import kubist
 from kubist import errors, storage
-from kubist.storage.sqlite_file import take_lock
+from kubist.storage.sqlite.file import take_lock
 from tests.cli.processes import check_one_line_error, running
 from tests.cli.processes import kubist as command
 from tests.live import Pki

@@ -30,7 +30,7 @@ def summary(coverage: dict[str, Any]) -> str:
 
 
 def _package(path: str) -> str:
-    """`api/kinds` for src/kubist/api/kinds/core/pod.py, `storage` for src/kubist/storage/cache.py."""
+    """`api/kinds` for src/kubist/api/kinds/core/pod.py, `storage` for src/kubist/storage/cache/cache.py."""
     parts = Path(path).parts
     return "/".join(parts[parts.index("kubist") + 1 : -1][:2]) or parts[-1].removesuffix(".py")
 

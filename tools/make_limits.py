@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubist.api import request
 from kubist.api.crd.rules import cost
-from kubist.api.filters import flowcontrol, impersonation
+from kubist.api.filters import impersonation
+from kubist.api.filters.flowcontrol import flowcontrol
 from kubist.api.kinds.core import configmap
 from kubist.api.objectstore.registry import VALUE_LIMIT
 from kubist.api.verbs import watch
@@ -17,8 +18,12 @@ from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
 from kubist.server.clusters import clusters, fairness
-from kubist.storage import cache
-from kubist.testbench import faults, faults_api, recorder, recording, snapshots, users
+from kubist.storage.cache import cache
+from kubist.testbench.faults import api as faults_api
+from kubist.testbench.faults import faults
+from kubist.testbench.recording import recorder, recording
+from kubist.testbench.snapshots import snapshots
+from kubist.testbench.users import users
 
 HEAD = """\
 # Limits

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.api import request as requests
 from kubist.model.meta.object import Object
-from kubist.testbench.fault_matching import ResourcePattern
+from kubist.testbench.faults.matching import ResourcePattern
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import FAULTS, MAPS, ask, code, config_map

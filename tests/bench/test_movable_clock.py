@@ -10,7 +10,7 @@ import pytest
 
 from kubist.base import clock as clocks
 from kubist.base.clock import CURRENT
-from kubist.testbench.movable_clock import FASTEST, LATEST, MovableClock
+from kubist.testbench.clock.movable import FASTEST, LATEST, MovableClock
 
 HOUR = 3600.0
 

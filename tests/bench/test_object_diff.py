@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench.object_diff import LONGEST, diff_lines
+from kubist.testbench.recording.object_diff import LONGEST, diff_lines
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from kubist.testbench.fault_matching import CRITERIA
-from kubist.testbench.fault_rules import ACTIONS, COMPANIONS
+from kubist.testbench.faults.matching import CRITERIA
+from kubist.testbench.faults.rule import ACTIONS, COMPANIONS
 from kubist.testing import Cluster
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench import recorder
-from kubist.testbench.recording import Limits
+from kubist.testbench.recording import recorder
+from kubist.testbench.recording.recording import Limits
 from kubist.testing import Cluster
 from tests.bench.fault_clients import MAPS, ask, config_map, watching
 from tests.bench.recording_clients import RECORDINGS, following, lines, until

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench import recorder
-from kubist.testbench import recording as recording_module
+from kubist.testbench.recording import recorder
+from kubist.testbench.recording import recording as recording_module
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import MAPS, ask, config_map, connect, fails, watching

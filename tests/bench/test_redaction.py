@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench.redaction import CHANGED, LAST_APPLIED, REDACTED
+from kubist.testbench.recording.redaction import CHANGED, LAST_APPLIED, REDACTED
 from kubist.testing import Cluster
 from tests.bench.fault_clients import ask, connect
 from tests.bench.recording_clients import lines, recording

@@ -13,7 +13,7 @@ import pytest
 from kubist.cli.backup import back_up
 from kubist.cli.backup import restore as restore_backup
 from kubist.storage.store import OpenFailed
-from kubist.testbench import snapshots
+from kubist.testbench.snapshots import snapshots
 from kubist.testing import Cluster, Host
 from kubist.testing.cluster import Refused
 from tests.testing.test_fork import config_map, events_since

@@ -141,7 +141,7 @@ def leave_log(store: Path) -> None:
     """Leaves the store as a killed server does: the object c is only in the write-ahead log."""
 
     async def crash() -> dict[str, bytes]:
-        from kubist.storage.sqlite import SqliteStore
+        from kubist.storage.sqlite.store import SqliteStore
 
         running = SqliteStore(str(store / "kubist.db"))
         await running.open()
@@ -254,7 +254,7 @@ def test_failure_while_restoring_keeps_the_store(
 
 def test_backup_completes_while_a_server_writes(home: Path, store: Path) -> None:
     async def scenario() -> tuple[int, int]:
-        from kubist.storage.sqlite import SqliteStore
+        from kubist.storage.sqlite.store import SqliteStore
 
         busy = SqliteStore(str(store / "kubist.db"))
         await busy.open()

@@ -10,8 +10,8 @@ import pytest
 
 from kubist.api.admission import order
 from kubist.api.config import Config
-from kubist.api.filters.authentication import certificate_user
-from kubist.api.filters.clientca import Verified
+from kubist.api.filters.authentication.authentication import certificate_user
+from kubist.api.filters.authentication.clientca import Verified
 from kubist.api.resources.context import User
 from kubist.cli import flags, serve
 from kubist.model import featuregates

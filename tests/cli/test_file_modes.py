@@ -16,7 +16,7 @@ from kubist.base import files
 from kubist.server.clusters import credentials
 from kubist.server.inprocess import Server
 from kubist.server.runtime import pki
-from kubist.storage.sqlite_file import DatabaseFile
+from kubist.storage.sqlite.file import DatabaseFile
 from tests.cli.processes import kubist, running
 
 

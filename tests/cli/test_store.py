@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubist.cli import main
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite.store import SqliteStore
 
 
 def value(name: str, uid: str = "") -> bytes:

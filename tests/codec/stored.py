@@ -6,7 +6,7 @@ import orjson
 
 from kubist.api.resources.resource import Resource, builtin
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry, StoredKind
+from kubist.storage.cache.cache import Entry, StoredKind
 
 
 def resource(kind: str, group: str = "") -> Resource:

@@ -12,7 +12,7 @@ from kubist.api.representation import budget as representation_budget
 from kubist.api.representation.budget import Kept
 from kubist.api.verbs.representations import representation
 from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 from .stored import config_map, resource
 

@@ -10,7 +10,7 @@ import pytest
 
 from kubist.cluster.control.workloads.owned import ORPHAN, OwnedIndex, Owner
 from kubist.cluster.control.workloads.pods import slow_start
-from kubist.storage.entry import Change, Entry, StoredKind
+from kubist.storage.cache.entry import Change, Entry, StoredKind
 
 KIND = StoredKind("/registry/pods/", "v1", "Pod", lambda _: {}, orjson.loads)
 

@@ -42,7 +42,12 @@ def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
     if Path("/proc/self/task").exists():  # Threads of libraries are listed only there.
         checks += "; import os; assert len(os.listdir('/proc/self/task')) == 1"
     modules = loaded(f"{program}; {checks}", tmp_path)
-    assert {"kubist.api.application", "kubist.storage.memory", "kubist.api.filters.tokens", "ssl"} <= modules
+    assert {
+        "kubist.api.application",
+        "kubist.storage.memory",
+        "kubist.api.filters.authentication.tokens",
+        "ssl",
+    } <= modules
 
 
 def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
@@ -86,5 +91,5 @@ def test_service_account_keys_load_no_x509(tmp_path: Path) -> None:
     config = f"Config({files}, service_account_issuer=('https://issuer',))"
     made = f"from kubist.server.server import Server; from kubist.api.config import Config; Server({config})"
     modules = loaded(made, tmp_path)
-    assert "kubist.api.filters.keyfiles" in modules
+    assert "kubist.api.filters.authentication.keyfiles" in modules
     assert "cryptography.x509" not in modules

@@ -14,9 +14,9 @@ import yaml
 
 from kubist.api.config import Config
 from kubist.api.filters import from_config
-from kubist.api.filters.audit import AuditLog
-from kubist.api.filters.auditpolicy import AuditPolicy
-from kubist.api.filters.authorization_query import AuthorizationQuery
+from kubist.api.filters.audit.audit import AuditLog
+from kubist.api.filters.audit.policy import AuditPolicy
+from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person

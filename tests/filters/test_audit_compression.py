@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from kubist.api.filters.auditfile import AuditFile
+from kubist.api.filters.audit.file import AuditFile
 from tests.waiting import wait_for
 
 WRITERS, LINES, SIZE = 3, 150, 1000

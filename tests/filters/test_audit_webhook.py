@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.api.filters import auditwebhook
-from kubist.api.filters.auditwebhook import AuditWebhook, WebhookSettings
+from kubist.api.filters.audit import webhook as auditwebhook
+from kubist.api.filters.audit.webhook import AuditWebhook, WebhookSettings
 from kubist.base.http.client import CallFailed
 from kubist.model.meta.object import Object
 from tests.live import Live, Pki, configmap

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from kubist.api.filters.auditfile import AuditFile
+from kubist.api.filters.audit.file import AuditFile
 from kubist.base import files
 
 WRITERS, LINES, SIZE = 4, 200, 1000

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubist.api.filters import authenticationconfig, filechanges, tokens
-from kubist.api.filters.authentication import TokenError
-from kubist.api.filters.oidc import OIDC
-from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters import filechanges
+from kubist.api.filters.authentication import configuration as authenticationconfig
+from kubist.api.filters.authentication import tokens
+from kubist.api.filters.authentication.authentication import TokenError
+from kubist.api.filters.authentication.oidc import OIDC
+from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask
 from tests.filters.authentication_documents import VALID, document

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kubist.api.filters import authenticationconfig
+from kubist.api.filters.authentication import configuration as authenticationconfig
 from kubist.model.meta.object import Object
 from tests.filters.authentication_documents import VALID, document
 

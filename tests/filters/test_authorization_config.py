@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.api.filters import authorizationconfig, filechanges
+from kubist.api.filters import filechanges
+from kubist.api.filters.authorization import configuration as authorizationconfig
 from kubist.model.meta.object import Object
 from tests.filters.askers import Remote, ask
 from tests.live import Live, Pki

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from kubist.api.filters.chains import MAX_SIGNATURES, Certificate, NotTrusted, Roots
+from kubist.api.filters.authentication.chains import MAX_SIGNATURES, Certificate, NotTrusted, Roots
 from tests import programs
 from tests.filters.certs import Made, authority, key_usage, make
 

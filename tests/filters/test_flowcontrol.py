@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kubist.api.filters.authorization_query import AuthorizationQuery
-from kubist.api.filters.flowcontrol import ALL_TURNS, TURNS, FlowControl
-from kubist.api.filters.flowschemas import FlowSchema
-from kubist.api.filters.inflight import InFlight
-from kubist.api.filters.prioritylevel import Level
-from kubist.api.filters.seats import Seat, TooManyRequests, long_running
-from kubist.api.filters.traffic import Traffic
+from kubist.api.filters.authorization.query import AuthorizationQuery
+from kubist.api.filters.flowcontrol.flowcontrol import ALL_TURNS, TURNS, FlowControl
+from kubist.api.filters.flowcontrol.flowschemas import FlowSchema
+from kubist.api.filters.flowcontrol.inflight import InFlight
+from kubist.api.filters.flowcontrol.prioritylevel import Level
+from kubist.api.filters.flowcontrol.seats import Seat, TooManyRequests, long_running
+from kubist.api.filters.flowcontrol.traffic import Traffic
 from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
 from tests.filters.askers import ask

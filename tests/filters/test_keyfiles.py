@@ -9,8 +9,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 
-from kubist.api.filters.keyfiles import PrivateKey, PublicKey, read_private_key, read_public_keys
-from kubist.api.filters.tokens import key_id
+from kubist.api.filters.authentication.keyfiles import (
+    PrivateKey,
+    PublicKey,
+    read_private_key,
+    read_public_keys,
+)
+from kubist.api.filters.authentication.tokens import key_id
 from kubist.base.http import pem
 from kubist.base.http.certificates import new_authority
 

@@ -154,7 +154,7 @@ def test_abac_policies(server_pki: Pki, tmp_path: Path) -> None:
 
 
 def test_broken_abac_policy_file_is_rejected(tmp_path: Path) -> None:
-    from kubist.api.filters.abac import ABAC
+    from kubist.api.filters.authorization.abac import ABAC
 
     (tmp_path / "abac").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod"}))
     with pytest.raises(ValueError, match="line 1"):

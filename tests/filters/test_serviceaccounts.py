@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.api.filters.serviceaccounts import LAST_USED, LEGACY_ISSUER
-from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters.authentication.serviceaccounts import LAST_USED, LEGACY_ISSUER
+from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.api.filters.usernames import split_username
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, grant

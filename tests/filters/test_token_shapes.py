@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubist.api.filters import tokens
-from kubist.api.filters.serviceaccounts import LEGACY_ISSUER
-from kubist.api.filters.tokens import TokenSigner
+from kubist.api.filters.authentication import tokens
+from kubist.api.filters.authentication.serviceaccounts import LEGACY_ISSUER
+from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote

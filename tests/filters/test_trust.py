@@ -15,9 +15,9 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubist.api.aggregation import backend
-from kubist.api.filters.claims import ClaimMapping
+from kubist.api.filters.authentication.claims import ClaimMapping
+from kubist.api.filters.authentication.oidc import OIDC, Issuer
 from kubist.api.filters.kubeconfigfile import read_kubeconfig
-from kubist.api.filters.oidc import OIDC, Issuer
 from kubist.api.webhooks.client import trust
 from kubist.base.http.certificates import Pair, save
 from tests.filters.certs import authority, make

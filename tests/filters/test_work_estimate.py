@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubist.api.filters.authorization_query import AuthorizationQuery
-from kubist.api.filters.flowcontrol import FlowControl
-from kubist.api.filters.seats import Seat
-from kubist.api.filters.work_estimate import ListEstimator, WatchTracker, final_seats
+from kubist.api.filters.authorization.query import AuthorizationQuery
+from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
+from kubist.api.filters.flowcontrol.seats import Seat
+from kubist.api.filters.flowcontrol.work_estimate import ListEstimator, WatchTracker, final_seats
 from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubist.model.meta.object import Object
-from kubist.storage.etcd import EtcdStore
+from kubist.storage.etcd.store import EtcdStore
 from kubist.storage.store import KeyValue
 from tests import programs
 from tests.live import Client, Live

@@ -15,10 +15,10 @@ from kubist.model.codec import protobuf
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.decode import decode
-from kubist.storage import etcd_messages as pb
-from kubist.storage.etcd import EtcdStore
-from kubist.storage.etcd_client import EtcdClient, credentials
-from kubist.storage.etcd_compact import Compactor
+from kubist.storage.etcd import messages as pb
+from kubist.storage.etcd.client import EtcdClient, credentials
+from kubist.storage.etcd.compact import Compactor
+from kubist.storage.etcd.store import EtcdStore
 from tests.live import Live, Pki, version
 from tests.storage.etcd_server import EtcdServer
 from tests.waiting import wait_for

@@ -14,7 +14,7 @@ from kubist.api.objectstore.rangeallocation import RangeAllocation
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.meta.status import APIError
-from kubist.storage.etcd import EtcdStore
+from kubist.storage.etcd.store import EtcdStore
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Store
 from tests.storage.etcd_server import EtcdServer

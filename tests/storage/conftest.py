@@ -15,9 +15,9 @@ from typing import cast
 
 import pytest
 
-from kubist.storage.etcd import EtcdStore
+from kubist.storage.etcd.store import EtcdStore
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import Store
 
 from .etcd_server import EtcdServer, running_etcd

@@ -37,11 +37,11 @@ async def write(store: Store, writer: int) -> None:
 async def main(kind: str, where: str, prefix: str = "") -> None:
     store: Store
     if kind == "sqlite":
-        from kubist.storage.sqlite import SqliteStore
+        from kubist.storage.sqlite.store import SqliteStore
 
         store = SqliteStore(where)
     else:
-        from kubist.storage.etcd import EtcdStore
+        from kubist.storage.etcd.store import EtcdStore
 
         store = EtcdStore([where], prefix=prefix)
     await store.open()

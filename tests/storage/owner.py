@@ -7,10 +7,10 @@ import os
 import socket
 from pathlib import Path
 
-from kubist.storage.remote import RemoteStore
-from kubist.storage.serving import StoreServer
-from kubist.storage.shared import SharedRevision
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.remote.client import RemoteStore
+from kubist.storage.remote.server import StoreServer
+from kubist.storage.remote.shared import SharedRevision
+from kubist.storage.sqlite.store import SqliteStore
 
 
 class Owner:

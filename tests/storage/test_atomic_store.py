@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import AtomicStore, Compacted, Write
 
 from .test_store import conflict, gone

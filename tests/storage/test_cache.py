@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kubist.storage.cache import ROOT, Cache, Change, Collection, StoredKind
+from kubist.storage.cache.cache import ROOT, Cache, Change, Collection, StoredKind
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Compacted, Conflict, Store, Unavailable
 

@@ -10,7 +10,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.storage.cache import ROOT, Cache, Collection, StoredKind
+from kubist.storage.cache.cache import ROOT, Cache, Collection, StoredKind
 from kubist.storage.store import Event, KeyValue
 
 PREFIX = ROOT + "things/"
@@ -127,7 +127,7 @@ def test_label_index_built_in_slices_misses_no_change(taken: Any, asked_after: i
             await asyncio.sleep(0)
         await asyncio.gather(*making)
 
-    with mock.patch("kubist.storage.labelindex.SLICE", 1):
+    with mock.patch("kubist.storage.cache.labelindex.SLICE", 1):
         asyncio.run(make())
     for label in LABELS:
         for value in ("", "1", "2", "3"):

@@ -23,7 +23,7 @@ import pytest
 from kubist.cli import status
 from kubist.cli.instance import Record
 from kubist.server.inprocess import Server
-from kubist.storage import sqlite_writer
+from kubist.storage.sqlite import writer as sqlite_writer
 from tests import programs
 from tests.cli.processes import kubist, running
 from tests.cli.test_serve import READY
@@ -161,7 +161,7 @@ def self_copy(data: Path) -> Path:
 @contextlib.contextmanager
 def commits_that_fail(live: Live, monkeypatch: pytest.MonkeyPatch, *, in_fact: bool) -> Iterator[None]:
     """Makes COMMIT fail as if the disk could not be flushed. The written data may or may not be in the file."""
-    from kubist.storage import sqlite_commit
+    from kubist.storage.sqlite import commit as sqlite_commit
 
     def commit(connection: sqlite3.Connection) -> sqlite3.Error:
         if not in_fact:

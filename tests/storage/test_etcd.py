@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubist.storage import etcd as etcd_module
-from kubist.storage import etcd_client
-from kubist.storage import etcd_messages as pb
-from kubist.storage.etcd import EtcdStore
+from kubist.storage.etcd import client as etcd_client
+from kubist.storage.etcd import messages as pb
+from kubist.storage.etcd import store as etcd_module
+from kubist.storage.etcd.store import EtcdStore
 from kubist.storage.store import Batch, Compacted, KeyValue, OpenFailed, Store, StoreError, Unavailable
 
 from .etcd_server import EtcdServer

@@ -12,7 +12,7 @@ from kubist.model.codec import protobuf
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.decode import decode
-from kubist.storage.entry import MARK
+from kubist.storage.cache.entry import MARK
 from tests.live import Live, version
 
 POD_SPEC: Object = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}

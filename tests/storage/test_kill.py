@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from kubist.storage.etcd import EtcdStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.etcd.store import EtcdStore
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import Store
 
 from .etcd_server import EtcdServer

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubist.server import server
-from kubist.storage import etcd_client
+from kubist.storage.etcd import client as etcd_client
 from tests.live import Live, Pki
 from tests.outages import Work
 from tests.waiting import wait_for

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kubist.base import eager_task
-from kubist.storage import ipc, remote
-from kubist.storage.remote import RemoteStore
+from kubist.storage.remote import client as remote
+from kubist.storage.remote import ipc
+from kubist.storage.remote.client import RemoteStore
 from kubist.storage.store import Batch, Compacted, Event, KeyValue, OpenFailed, Unavailable
 
 from .owner import Owner

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kubist.storage import hub, sqlite_commit, sqlite_writer
+from kubist.storage import hub
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite import commit as sqlite_commit
+from kubist.storage.sqlite import writer as sqlite_writer
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import Compacted, Conflict, Event, Unavailable
 
 

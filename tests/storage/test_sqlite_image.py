@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite import SqliteStore
-from kubist.storage.sqlite_image import write_database
+from kubist.storage.sqlite.image import write_database
+from kubist.storage.sqlite.store import SqliteStore
 
 
 def test_store_on_disk_continues_from_an_image(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kubist.storage import sqlite_file
-from kubist.storage.sqlite import SqliteStore
+from kubist.storage.sqlite import file as sqlite_file
+from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import OpenFailed
 
 IN_USE = "{} is in use by another process: stop that server or choose another --data-dir"
@@ -57,7 +57,7 @@ async def test_file_in_use_cannot_be_opened(path: str) -> None:
 def test_file_in_use_by_another_process_cannot_be_opened(path: str) -> None:
     script = (
         "import asyncio, sys\n"
-        "from kubist.storage.sqlite import SqliteStore\n"
+        "from kubist.storage.sqlite.store import SqliteStore\n"
         "asyncio.run(SqliteStore(sys.argv[1]).open())\n"
         "print('open', flush=True)\n"
         "sys.stdin.read()\n"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from kubist.storage import sqlite_writer
+from kubist.storage.sqlite import writer as sqlite_writer
 from kubist.storage.store import Compacted, Conflict, FutureRevision, KeyValue, Store, Unavailable
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import kubist
-from kubist.storage.cache import ROOT
+from kubist.storage.cache.cache import ROOT
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster, Host
 from kubist.testing.cluster import Refused

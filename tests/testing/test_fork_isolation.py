@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.storage.cache import ROOT, Cache
-from kubist.storage.entry import StoredKind
+from kubist.storage.cache.cache import ROOT, Cache
+from kubist.storage.cache.entry import StoredKind
 from kubist.storage.image import take_image
 from kubist.storage.memory import MemoryStore
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench import replay as engine
-from kubist.testbench.replay_source import MalformedRecording
+from kubist.testbench.replay import replay as engine
+from kubist.testbench.replay.source import MalformedRecording
 from kubist.testing import Cluster, replay
 from kubist.testing.cluster import Refused
 from tests.bench.fault_clients import MAPS, code, config_map

@@ -13,7 +13,7 @@ from kubist.api.verbs import write_path
 from kubist.api.verbs.lending import Loan
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 

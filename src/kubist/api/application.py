@@ -19,12 +19,12 @@ from kubist.api.discovery import documents, zpages
 from kubist.api.discovery.metrics import Metrics, metrics_page
 from kubist.api.discovery.paths import Paths
 from kubist.api.filters import from_config
-from kubist.api.filters.authentication import Authentication
-from kubist.api.filters.authorization import Authorization, AuthorizationFailed, Verdict
-from kubist.api.filters.authorization_query import AuthorizationQuery
-from kubist.api.filters.flowcontrol import FlowControl
+from kubist.api.filters.authentication.authentication import Authentication
+from kubist.api.filters.authorization.authorization import Authorization, AuthorizationFailed, Verdict
+from kubist.api.filters.authorization.query import AuthorizationQuery
+from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
+from kubist.api.filters.flowcontrol.seats import TOO_MANY, TooManyRequests
 from kubist.api.filters.handler_chain import HandlerChain
-from kubist.api.filters.seats import TOO_MANY, TooManyRequests
 from kubist.api.logs import CURRENT
 from kubist.api.objectclient import ObjectClient
 from kubist.api.objectstore.registry import Registry

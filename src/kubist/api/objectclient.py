@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from kubist.api.filters.authorization_query import attributes
+from kubist.api.filters.authorization.query import attributes
 from kubist.api.kinds.core import service_ports
 from kubist.api.objectstore.rangeallocation import RangeAllocation
 from kubist.api.request import RequestInfo
@@ -32,7 +32,7 @@ from kubist.base.http.pool import Pool
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import APISERVER_MANAGER
-from kubist.storage.cache import Collection, Entry
+from kubist.storage.cache.cache import Collection, Entry
 
 Edit = Callable[[Object], Object | None]
 """Changes an object in place and returns it. None: no change."""

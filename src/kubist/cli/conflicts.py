@@ -67,7 +67,7 @@ def conflict(given: Container[str], config: Config) -> str:
         return "authentication-config file and oidc-* flags are mutually exclusive"
     if "anonymous-auth" in given:
         # Saves start-up time: only --authentication-config needs it.
-        from kubist.api.filters.authenticationconfig import load
+        from kubist.api.filters.authentication.configuration import load
 
         try:
             found = load(config.authentication_config, config.service_account_issuer)

@@ -11,8 +11,8 @@ from kubist.cli import flags, help
 from kubist.cli.exits import FAILED, OK, USAGE, fail
 
 if TYPE_CHECKING:
-    from kubist.testbench.replay import Report
-    from kubist.testbench.replay_client import ReplayClient
+    from kubist.testbench.replay.client import ReplayClient
+    from kubist.testbench.replay.replay import Report
 
 OUTPUTS = ("text", "json")
 ACCESS = ("kubeconfig", "server", "token", "certificate-authority")
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(path: Path, given: dict[str, str], impersonate: bool, output: str) -> int:
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.testbench.replay_source import MalformedRecording, check_lines
+    from kubist.testbench.replay.source import MalformedRecording, check_lines
 
     try:
         with path.open("rb") as lines:
@@ -77,7 +77,7 @@ def _run(path: Path, given: dict[str, str], impersonate: bool, output: str) -> i
 
 def _replay(path: Path, given: dict[str, str], impersonate: bool) -> Report:
     # Saves start-up time: wrong flags and `--help` need no server.
-    from kubist.testbench.replay import replay_lines
+    from kubist.testbench.replay.replay import replay_lines
     from kubist.testing.cluster import Cluster
 
     if not given:
@@ -93,8 +93,8 @@ def _replay(path: Path, given: dict[str, str], impersonate: bool) -> Report:
 
 def _client(given: dict[str, str]) -> ReplayClient:
     # Saves start-up time: a new server needs no kubeconfig.
-    from kubist.testbench.replay_client import ReplayClient, tls_context
-    from kubist.testbench.replay_kubeconfig import read_kubeconfig
+    from kubist.testbench.replay.client import ReplayClient, tls_context
+    from kubist.testbench.replay.kubeconfig import read_kubeconfig
 
     if "kubeconfig" in given:
         found = read_kubeconfig(Path(given["kubeconfig"]))

@@ -13,7 +13,7 @@ from kubist.cli.backup import back_up, restore, watched
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import DAMAGED, fail
 from kubist.cli.progress import Progress
-from kubist.storage.database_reading import (
+from kubist.storage.backup.database_reading import (
     DATABASE,
     NEWEST,
     damages,

@@ -16,8 +16,8 @@ _LOADED_LATER = (
     "kubist.cli.flags",
     "kubist.testing.envtest.environment",
     "kubist.server.runtime.run",
-    "kubist.api.filters.chains",
-    "kubist.api.filters.serviceaccounts",
+    "kubist.api.filters.authentication.chains",
+    "kubist.api.filters.authentication.serviceaccounts",
     "encodings.idna",
 )
 """Modules that flags and first requests load, in addition to those of a server with default settings."""

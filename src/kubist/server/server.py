@@ -39,7 +39,7 @@ from kubist.cluster.control.kubernetesservice import KubernetesService, leased_a
 from kubist.errors import InvalidSettings
 from kubist.model import featuregates
 from kubist.server.serving_tls import serving_context
-from kubist.storage.cache import ROOT
+from kubist.storage.cache.cache import ROOT
 from kubist.storage.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kubist.cluster.control.manager import Manager
     from kubist.storage.encryption.store import EncryptedStore
     from kubist.storage.encryption.values import Values
-    from kubist.storage.etcd import EtcdStore
+    from kubist.storage.etcd.store import EtcdStore
     from kubist.storage.memory import StoreImage
     from kubist.testbench.bench import Bench
 
@@ -331,7 +331,7 @@ def make_store(config: Config) -> Store:
 
         return MemoryStore(image=_snapshot(config))
     # Saves start-up time: a server on etcd or in memory needs no SQLite.
-    from kubist.storage.sqlite import SqliteStore
+    from kubist.storage.sqlite.store import SqliteStore
 
     files.make_directory(Path(config.data_dir))
     return SqliteStore(str(Path(config.data_dir) / "kubist.db"))
@@ -341,7 +341,7 @@ def _etcd_store_class() -> type[EtcdStore]:
     """Class of the store on etcd. Raises MissingDependency if `kubist[etcd]` is not installed."""
     try:
         # Saves start-up time: grpc takes longer to load than the rest of the server.
-        from kubist.storage.etcd import EtcdStore
+        from kubist.storage.etcd.store import EtcdStore
     except ModuleNotFoundError:
         raise missing_dependency("--etcd-servers", "etcd", "grpcio and protobuf") from None
     return EtcdStore
@@ -352,7 +352,7 @@ def _snapshot(config: Config) -> StoreImage | None:
     if not config.snapshot:
         return None
     # Saves start-up time: only a server that starts from a snapshot needs it.
-    from kubist.storage.snapshot_file import read_image
+    from kubist.storage.backup.snapshot_file import read_image
 
     return read_image(Path(config.snapshot))
 
@@ -362,7 +362,7 @@ def _clock(config: Config) -> Clock:
     if not config.test_bench:
         return SYSTEM
     # Saves start-up time: only the test bench needs it.
-    from kubist.testbench.movable_clock import MovableClock
+    from kubist.testbench.clock.movable import MovableClock
 
     return MovableClock()
 

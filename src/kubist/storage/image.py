@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
-from kubist.storage.cache import ROOT, Cache, CacheImage
+from kubist.storage.cache.cache import ROOT, Cache, CacheImage
 from kubist.storage.memory import MemoryStore, StoreImage
 from kubist.storage.store import Store
 from kubist.storage.wrapper import StoreWrapper

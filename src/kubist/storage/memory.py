@@ -16,7 +16,7 @@ from sortedcontainers import SortedDict
 from kubist.base.clock import CURRENT, Timer
 from kubist.storage.hub import Hub
 from kubist.storage.retention import Retention
-from kubist.storage.sqlite_log import FIRST_REVISION, prefix_end
+from kubist.storage.sqlite.log import FIRST_REVISION, prefix_end
 from kubist.storage.store import (
     Batch,
     Compacted,

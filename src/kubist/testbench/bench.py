@@ -9,22 +9,22 @@ from kubist.api.application import API
 from kubist.base.clock import CURRENT
 from kubist.base.http.messages import Answer, Application, Request
 from kubist.model.meta.object import Object
-from kubist.testbench.authorizers import Authorizers
-from kubist.testbench.call import Call, conflict
-from kubist.testbench.clock_control import ClockControl
-from kubist.testbench.control_api import ControlAPI
-from kubist.testbench.faults_api import FaultsAPI
-from kubist.testbench.movable_clock import MovableClock
-from kubist.testbench.recordings_api import RecordingsAPI
-from kubist.testbench.service_accounts import ServiceAccounts
-from kubist.testbench.snapshots_api import SnapshotsAPI
-from kubist.testbench.users import Users
+from kubist.testbench.clock.control import ClockControl
+from kubist.testbench.clock.movable import MovableClock
+from kubist.testbench.control_api.call import Call, conflict
+from kubist.testbench.control_api.control_api import ControlAPI
+from kubist.testbench.faults.api import FaultsAPI
+from kubist.testbench.recording.api import RecordingsAPI
+from kubist.testbench.snapshots.api import SnapshotsAPI
+from kubist.testbench.users.authorizers import Authorizers
+from kubist.testbench.users.service_accounts import ServiceAccounts
+from kubist.testbench.users.users import Users
 
 if TYPE_CHECKING:
-    from kubist.testbench.faults import Faults
-    from kubist.testbench.real_time_certificates import RealTimeCertificates
-    from kubist.testbench.recorder import Recorder
-    from kubist.testbench.snapshots import Snapshots
+    from kubist.testbench.clock.real_time_certificates import RealTimeCertificates
+    from kubist.testbench.faults.faults import Faults
+    from kubist.testbench.recording.recorder import Recorder
+    from kubist.testbench.snapshots.snapshots import Snapshots
 
 
 class Bench:
@@ -72,7 +72,7 @@ class Bench:
         """Fault rules of this server."""
         if self._faults is None:
             # Saves start-up time: most servers get no rule.
-            from kubist.testbench.faults import Faults
+            from kubist.testbench.faults.faults import Faults
 
             self._faults = Faults(self._api, self.changed)
         return self._faults
@@ -82,7 +82,7 @@ class Bench:
         """Recordings of this server."""
         if self._recorder is None:
             # Saves start-up time: most servers record nothing.
-            from kubist.testbench.recorder import Recorder
+            from kubist.testbench.recording.recorder import Recorder
 
             self._recorder = Recorder(self._api, self.changed)
         return self._recorder
@@ -92,7 +92,7 @@ class Bench:
         """Named snapshots of this server."""
         if self._snapshots is None:
             # Saves start-up time: most servers save nothing, and a server in memory needs no SQLite.
-            from kubist.testbench.snapshots import Snapshots
+            from kubist.testbench.snapshots.snapshots import Snapshots
 
             self._snapshots = Snapshots(self._api.registry, self._api.config.data_dir)
         return self._snapshots
@@ -136,7 +136,7 @@ class Bench:
             self._real_time = None
         elif self._real_time is None and self.clock.is_moved and self._api.config.client_ca_file:
             # Saves start-up time: most tests move no clock.
-            from kubist.testbench.real_time_certificates import RealTimeCertificates
+            from kubist.testbench.clock.real_time_certificates import RealTimeCertificates
 
             self._real_time = RealTimeCertificates(self._api.config)
             authentication.requests.insert(0, self._real_time)

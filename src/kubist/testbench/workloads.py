@@ -14,8 +14,8 @@ from kubist.cluster.simulation.outcomes import ENDINGS, Exit, Outcome, parse_out
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
-from kubist.testbench.call import Call, Fields, conflict
-from kubist.testbench.control_api import ControlAPI
+from kubist.testbench.control_api.call import Call, Fields, conflict
+from kubist.testbench.control_api.control_api import ControlAPI
 
 KIND = "PodOperation"
 NODE_STATES = {"ready": (), "not-ready": (NOT_READY,), "unreachable": (UNREACHABLE,)}

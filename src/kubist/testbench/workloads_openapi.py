@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.model.meta.object import Object
-from kubist.testbench.schemas import closed, list_of, text
+from kubist.testbench.control_api.schemas import closed, list_of, text
 
 _CHOICE: Object = {
     "namespace": {"type": "string", "default": "default"},

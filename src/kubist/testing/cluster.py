@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kubist.model.meta.object import Object
 from kubist.server.inprocess import Server
-from kubist.testbench.call import TEST_AGENT
+from kubist.testbench.control_api.call import TEST_AGENT
 from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
@@ -30,7 +30,7 @@ from kubist.testing.workloads import SimulatedWorkloads
 
 if TYPE_CHECKING:
     # Saves start-up time: few clusters record or replay requests.
-    from kubist.testbench.replay import Report
+    from kubist.testbench.replay.replay import Report
     from kubist.testing.clusters import HostedClusters
     from kubist.testing.recording import Recording
     from kubist.testing.replaying import Source

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.model.meta.object import Object
-from kubist.storage.entry import Change
-from kubist.testbench.object_diff import diff_lines
-from kubist.testbench.redaction import mark_changed
+from kubist.storage.cache.entry import Change
+from kubist.testbench.recording.object_diff import diff_lines
+from kubist.testbench.recording.redaction import mark_changed
 from kubist.testing.recorded_request import RecordedRequest
 from kubist.testing.running_test import Section
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from kubist.base.hints import did_you_mean
 from kubist.base.offload import on_loop
 from kubist.model.meta.object import Object
-from kubist.testbench.call import TEST_AGENT
+from kubist.testbench.control_api.call import TEST_AGENT
 from kubist.testing import manifests as reading
 from kubist.testing import references
 from kubist.testing.manifests import Source

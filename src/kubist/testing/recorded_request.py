@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from kubist.model.meta.object import Object
-from kubist.testbench.object_diff import diff_lines
+from kubist.testbench.recording.object_diff import diff_lines
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 READS = ("get", "list", "watch")

@@ -10,9 +10,9 @@ from typing import Unpack
 import orjson
 
 from kubist.api.settings import Settings
-from kubist.testbench.replay import Report, replay_lines
-from kubist.testbench.replay_client import ReplayClient, tls_context
-from kubist.testbench.replay_source import check_lines
+from kubist.testbench.replay.client import ReplayClient, tls_context
+from kubist.testbench.replay.replay import Report, replay_lines
+from kubist.testbench.replay.source import check_lines
 from kubist.testing.cluster import Cluster
 from kubist.testing.requests import Requests
 

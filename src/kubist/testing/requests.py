@@ -13,7 +13,7 @@ import orjson
 from kubist.api.request import RequestInfo
 from kubist.base import files
 from kubist.model.meta.object import Object
-from kubist.testbench.fault_matching import ResourcePattern
+from kubist.testbench.faults.matching import ResourcePattern
 from kubist.testing.recorded_request import RecordedRequest
 
 # pytest omits the frames of this module from its reports.

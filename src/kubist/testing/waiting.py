@@ -11,8 +11,8 @@ from kubist.api.resources.resource import Resource
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import ParseError, parse_field_selector, parse_label_selector
 from kubist.server.server import Server
-from kubist.storage.cache import Change, Collection
-from kubist.storage.entry import Entry
+from kubist.storage.cache.cache import Change, Collection
+from kubist.storage.cache.entry import Entry
 from kubist.testing.references import Selection
 from kubist.testing.states import Deleted, State
 

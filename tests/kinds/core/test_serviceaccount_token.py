@@ -6,8 +6,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubist.api.config import Config
-from kubist.api.filters.authentication import TokenError
-from kubist.api.filters.tokens import TokenSigner, jwk, key_set
+from kubist.api.filters.authentication.authentication import TokenError
+from kubist.api.filters.authentication.tokens import TokenSigner, jwk, key_set
 from kubist.api.kinds.core.serviceaccount_token import EXTENDED_SECONDS, ServiceAccountToken
 from kubist.model.meta.status import APIError
 

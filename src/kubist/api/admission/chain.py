@@ -16,7 +16,7 @@ from kubist.api.resources.context import Context
 from kubist.base.caching import BoundedCache
 from kubist.base.offload import LONG
 from kubist.model.meta.object import Object
-from kubist.storage.collection import Collection
+from kubist.storage.cache.collection import Collection
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry

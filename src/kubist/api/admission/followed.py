@@ -10,7 +10,7 @@ from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
-    from kubist.storage.cache import Change
+    from kubist.storage.cache.cache import Change
 
 T = TypeVar("T")
 

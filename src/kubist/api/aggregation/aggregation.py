@@ -28,7 +28,7 @@ from kubist.base.http.messages import Answer, Request
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
 from kubist.model.patch.apply import own_status
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 from kubist.storage.store import Unavailable
 
 log = logging.getLogger("kubist.aggregation")

@@ -19,7 +19,7 @@ from kubist.api.resources.context import Objects
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
 from kubist.model.patch.apply import own_status
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache.cache import Change, Collection
 
 if TYPE_CHECKING:
     from kubist.api.crd.served import Served

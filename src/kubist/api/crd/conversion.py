@@ -12,7 +12,7 @@ import orjson
 
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry, StoredKind
+from kubist.storage.cache.cache import Entry, StoredKind
 
 if TYPE_CHECKING:
     from kubist.api.crd.version import Version

@@ -13,7 +13,7 @@ import orjson
 from kubist.api.crd.version import Version
 from kubist.model.meta.numerals import canonical, odd_number
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry, StoredKind
+from kubist.storage.cache.cache import Entry, StoredKind
 
 _RECENT = 128
 _LARGE = 1 << 16

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kubist.api.discovery.counters import Counters
 from kubist.api.discovery.metric_families import Family, Labels, histogram
-from kubist.api.filters.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES
+from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES
 
 _COUNTED: dict[str, tuple[str, str]] = {
     "rejected_requests_total": ("counter", "[BETA] Number of requests that were rejected."),

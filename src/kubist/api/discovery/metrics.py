@@ -15,7 +15,7 @@ from kubist.base.http.messages import Request, Response
 from kubist.model.codec import negotiate
 
 if TYPE_CHECKING:
-    from kubist.api.filters.flowcontrol import FlowControl
+    from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
     from kubist.api.objectstore.registry import Registry
     from kubist.api.request import RequestInfo
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from kubist.api.filters.audit import Audit, AuditLog, Sink
-from kubist.api.filters.auditpolicy import AuditPolicy
-from kubist.api.filters.authentication import (
+from kubist.api.filters.audit.audit import Audit, AuditLog, Sink
+from kubist.api.filters.audit.policy import AuditPolicy
+from kubist.api.filters.authentication.authentication import (
     Anonymous,
     Authentication,
     ClientCertificates,
@@ -15,13 +15,13 @@ from kubist.api.filters.authentication import (
     TokenAuthenticator,
     TokenFile,
 )
-from kubist.api.filters.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
-from kubist.api.filters.authorization_query import quoted_list
-from kubist.api.filters.clientca import ClientCA
-from kubist.api.filters.flowcontrol import FlowControl
-from kubist.api.filters.inflight import InFlight
-from kubist.api.filters.openid import KEYS, openid_paths
-from kubist.api.filters.rbac import RBAC
+from kubist.api.filters.authentication.clientca import ClientCA
+from kubist.api.filters.authentication.openid import KEYS, openid_paths
+from kubist.api.filters.authorization.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
+from kubist.api.filters.authorization.query import quoted_list
+from kubist.api.filters.authorization.rbac import RBAC
+from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
+from kubist.api.filters.flowcontrol.inflight import InFlight
 from kubist.base.http.tls import read_certificates
 from kubist.base.jsontext.quoting import quoted
 from kubist.model import featuregates
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kubist.api.config import Config
-    from kubist.api.filters.auditwebhook import WebhookSettings as WebhookBatches
-    from kubist.api.filters.authenticationconfig import JWTAuthenticators
-    from kubist.api.filters.authorizationconfig import WebhookSettings
-    from kubist.api.filters.tokens import KeySet, TokenSigner
+    from kubist.api.filters.audit.webhook import WebhookSettings as WebhookBatches
+    from kubist.api.filters.authentication.configuration import JWTAuthenticators
+    from kubist.api.filters.authentication.tokens import KeySet, TokenSigner
+    from kubist.api.filters.authorization.configuration import WebhookSettings
     from kubist.api.objectstore.registry import Registry
     from kubist.base.http.messages import Answer, Request
     from kubist.base.http.pool import Pool
@@ -75,7 +75,7 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
     """JWT authenticators of `--authentication-config`, or of the `--oidc-*` flags."""
     if config.authentication_config:
         # Saves start-up time: only OIDC needs it.
-        from kubist.api.filters.authenticationconfig import JWTAuthenticators
+        from kubist.api.filters.authentication.configuration import JWTAuthenticators
 
         if config.oidc_issuer_url:
             raise ValueError("authentication-config file and oidc-* flags are mutually exclusive")
@@ -85,8 +85,8 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
     if not config.oidc_issuer_url:
         return None
     # Saves start-up time: only OIDC needs it.
-    from kubist.api.filters.authenticationconfig import JWTAuthenticators
-    from kubist.api.filters.jwtconfig import issuer_of_flags
+    from kubist.api.filters.authentication.configuration import JWTAuthenticators
+    from kubist.api.filters.authentication.jwtconfig import issuer_of_flags
 
     return JWTAuthenticators([issuer_of_flags(config)], audiences(config))
 
@@ -96,7 +96,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     found: list[RequestAuthenticator] = []
     if any(getattr(config, name) for name in FRONT_PROXY_SETTINGS):
         # Saves start-up time: only front proxies need it.
-        from kubist.api.filters.requestheader import RequestHeaders, check_flags
+        from kubist.api.filters.authentication.requestheader import RequestHeaders, check_flags
 
         check_flags(config)
     if config.requestheader_client_ca_file:
@@ -137,12 +137,12 @@ def _tokens(
     keys = service_account_keys(config)
     if keys is not None:
         # Saves start-up time: tokens load `cryptography`.
-        from kubist.api.filters.serviceaccounts import ServiceAccountTokens
+        from kubist.api.filters.authentication.serviceaccounts import ServiceAccountTokens
 
         found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
     if config.enable_bootstrap_token_auth:
         # Saves start-up time: only --enable-bootstrap-token-auth needs it.
-        from kubist.api.filters.bootstraptokens import BootstrapTokens
+        from kubist.api.filters.authentication.bootstraptokens import BootstrapTokens
 
         found.append(BootstrapTokens(registry, own))
     if jwt is not None:
@@ -165,8 +165,8 @@ def service_account_keys(config: Config) -> KeySet | None:
     if not files and not signing:
         return None
     # Saves start-up time: tokens load `cryptography`.
-    from kubist.api.filters.keyfiles import read_private_key, read_public_keys
-    from kubist.api.filters.tokens import key_set
+    from kubist.api.filters.authentication.keyfiles import read_private_key, read_public_keys
+    from kubist.api.filters.authentication.tokens import key_set
 
     if not files:
         return key_set([read_private_key(signing).public_key()])
@@ -178,7 +178,7 @@ def token_signer(config: Config) -> TokenSigner | None:
     if not config.service_account_signing_key_file:
         return None
     # Saves start-up time: tokens load `cryptography`.
-    from kubist.api.filters.tokens import TokenSigner
+    from kubist.api.filters.authentication.tokens import TokenSigner
 
     return TokenSigner.from_config(config)
 
@@ -202,7 +202,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
         modes = [_authorizer(mode, config, registry, rbac, connections) for mode in config.authorization_mode]
         return Authorization(modes, rbac)
     # Saves start-up time: only --authorization-config needs it.
-    from kubist.api.filters.authorizationconfig import AuthorizationFile, AuthorizerSettings
+    from kubist.api.filters.authorization.configuration import AuthorizationFile, AuthorizerSettings
 
     file = AuthorizationFile(config.authorization_config)
     made = Authorization([], rbac, file)
@@ -254,19 +254,19 @@ def _authorizer(
             return AlwaysDeny()
         case "Node":
             # Saves start-up time: only the mode Node needs it.
-            from kubist.api.filters.node import Nodes
+            from kubist.api.filters.authorization.node import Nodes
 
             return Nodes(registry)
         case "ABAC":
             # Saves start-up time: only the mode ABAC needs it.
-            from kubist.api.filters.abac import ABAC
+            from kubist.api.filters.authorization.abac import ABAC
 
             if not config.authorization_policy_file:
                 raise ValueError("the authorizer ABAC needs --authorization-policy-file")
             return ABAC(config.authorization_policy_file)
         case "Webhook":
             # Saves start-up time: only the mode Webhook needs it.
-            from kubist.api.filters.authorizationconfig import WebhookSettings
+            from kubist.api.filters.authorization.configuration import WebhookSettings
 
             return _webhook(
                 WebhookSettings(
@@ -318,14 +318,14 @@ def audit(config: Config) -> Audit | None:
     if len(sinks) == 1:
         return Audit(policy, sinks[0])
     # Saves start-up time: only --audit-webhook-config-file needs it.
-    from kubist.api.filters.auditwebhook import Sinks
+    from kubist.api.filters.audit.webhook import Sinks
 
     return Audit(policy, Sinks(sinks))
 
 
 def _audit_webhook(config: Config) -> Sink:
     # Saves start-up time: only --audit-webhook-config-file needs it.
-    from kubist.api.filters.auditwebhook import AuditWebhook, WebhookSettings
+    from kubist.api.filters.audit.webhook import AuditWebhook, WebhookSettings
     from kubist.api.filters.kubeconfig import RemoteReview
     from kubist.base.http.pool import Pool
 

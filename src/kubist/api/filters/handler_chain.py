@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kubist.api.filters.audit import Audit, Trail
-from kubist.api.filters.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
-from kubist.api.filters.authorization import Authorization, AuthorizationFailed
-from kubist.api.filters.authorization_query import AuthorizationQuery, attributes
+from kubist.api.filters.audit.audit import Audit, Trail
+from kubist.api.filters.authentication.authentication import ANONYMOUS, UNAUTHENTICATED, Authentication
+from kubist.api.filters.authorization.authorization import Authorization, AuthorizationFailed
+from kubist.api.filters.authorization.query import AuthorizationQuery, attributes
+from kubist.api.filters.flowcontrol.inflight import Counted
+from kubist.api.filters.flowcontrol.seats import Seat, TooManyRequests
 from kubist.api.filters.impersonation import Impersonation, wanted_user
-from kubist.api.filters.inflight import Counted
-from kubist.api.filters.seats import Seat, TooManyRequests
 from kubist.api.resources.context import NOBODY, Context
 from kubist.model.meta import status
 
 
 class Limits(Protocol):
-    """Flow control: `kubist.api.filters.flowcontrol`."""
+    """Flow control: `kubist.api.filters.flowcontrol.flowcontrol`."""
 
     def seat(self, asked: AuthorizationQuery, query: Mapping[str, str]) -> Seat | Counted | None: ...
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from kubist.api.filters.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
-from kubist.api.filters.authorization import MASTERS
-from kubist.api.filters.authorization_query import AuthorizationQuery
+from kubist.api.filters.authentication.authentication import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
+from kubist.api.filters.authorization.authorization import MASTERS
+from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.filters.usernames import account_groups, node_name, split_username
 from kubist.api.request import unescape
 from kubist.api.resources.context import User

@@ -11,11 +11,11 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubist.api.filters.audiences import Audiences
-from kubist.api.filters.authentication import Known, TokenError, with_groups
-from kubist.api.filters.authorization import Undecided
-from kubist.api.filters.authorization_query import AuthorizationQuery, selectors_asked
-from kubist.api.filters.matchconditions import MatchConditions, MatchFailed
+from kubist.api.filters.authentication.audiences import Audiences
+from kubist.api.filters.authentication.authentication import Known, TokenError, with_groups
+from kubist.api.filters.authorization.authorization import Undecided
+from kubist.api.filters.authorization.matchconditions import MatchConditions, MatchFailed
+from kubist.api.filters.authorization.query import AuthorizationQuery, selectors_asked
 from kubist.api.resources.context import Rules, User
 from kubist.base import clock
 from kubist.base.caching import BoundedCache
@@ -23,7 +23,7 @@ from kubist.base.http.client import CallFailed
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.filters.authorizationconfig import WebhookSettings
+    from kubist.api.filters.authorization.configuration import WebhookSettings
 
 log = logging.getLogger("kubist.filters")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubist.api.objectstore.registry import Registry
+from kubist.storage.backup.restoring import read_values, restore_values
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.image import innermost
-from kubist.storage.restoring import read_values, restore_values
 from kubist.storage.store import OpenFailed
 
 
@@ -47,7 +47,7 @@ async def restore_content(registry: Registry, values: Mapping[str, bytes]) -> No
 async def restore_file(registry: Registry, path: Path) -> None:
     """Restores the content of a snapshot file or a backup, which is not changed. Raises OpenFailed."""
     # Saves start-up time: few servers read snapshots, and a server in memory needs no SQLite.
-    from kubist.storage import snapshot_file
+    from kubist.storage.backup import snapshot_file
 
     image = await asyncio.to_thread(snapshot_file.read_image, path)
     await restore_content(registry, {key: kv.value for key, kv in image.values.items()})

@@ -21,7 +21,7 @@ from kubist.model.codec import protobuf_wire as wire
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.schema.catalog import by_name
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 if TYPE_CHECKING:
     from kubist.api.resources.resource import Resource

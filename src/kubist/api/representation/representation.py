@@ -15,7 +15,7 @@ import orjson
 
 from kubist.api.representation.budget import EVENTS, KEPT
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 if TYPE_CHECKING:
     from kubist.api.resources.resource import Resource

@@ -16,7 +16,7 @@ from kubist.api.representation.representation import TURN, Cached, Chunks, ListM
 from kubist.model.codec import negotiate
 from kubist.model.codec.yaml_emit import dumps
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 
 class Rewritten(Cached):

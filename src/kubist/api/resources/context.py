@@ -46,7 +46,7 @@ class User:
 
 
 class Tokens(Protocol):
-    """Signs and verifies service account tokens. `kubist.api.filters.tokens` implements it."""
+    """Signs and verifies service account tokens. `kubist.api.filters.authentication.tokens` implements it."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class Server(Protocol):
 
 
 class Seat(Protocol):
-    """Seat of a request in its priority level. `kubist.api.filters.flowcontrol` implements it."""
+    """Seat of a request in its priority level. `kubist.api.filters.flowcontrol.flowcontrol` implements it."""
 
     def initialized(self) -> None:
         """Frees the seats of a watch, which has sent its initial events."""
@@ -172,7 +172,7 @@ class Seat(Protocol):
 
 
 class AuditTrail(Protocol):
-    """Audit event of a request. `kubist.api.filters.audit` implements it."""
+    """Audit event of a request. `kubist.api.filters.audit.audit` implements it."""
 
     type: Object
     """kind and apiVersion for a body that does not contain them."""

@@ -28,7 +28,7 @@ from kubist.api.tables.custom import SCALE, table
 from kubist.base import clock
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, bad_request
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 if TYPE_CHECKING:
     from kubist.api.resources.resource import Resource

@@ -16,7 +16,7 @@ from kubist.api.verbs.selection import Selection
 from kubist.api.verbs.storage_version import entry_in_request_version
 from kubist.base.http.messages import Response
 from kubist.model.meta import status
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 WORKERS = 64
 """Concurrent deletions, which share transactions of the store."""

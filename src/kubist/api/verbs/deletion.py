@@ -24,7 +24,7 @@ from kubist.model.meta.durations import SECOND
 from kubist.model.meta.generation import raise_generation_if_set
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time, parse_time
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 
 async def delete_object(

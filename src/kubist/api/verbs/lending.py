@@ -15,7 +15,7 @@ import orjson
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.storage_version import decode_entry
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 Fresh = Callable[[], Awaitable[Object]]
 """Gives the stored object, to build the new one from: a copy, or a lent object that must not be changed."""

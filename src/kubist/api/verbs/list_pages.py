@@ -9,7 +9,7 @@ from kubist.api.verbs.options import ListOptions
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.selection import Selection
 from kubist.model.meta import status
-from kubist.storage.cache import Collection, Entry
+from kubist.storage.cache.cache import Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 
 

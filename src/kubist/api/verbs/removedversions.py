@@ -7,7 +7,7 @@ from kubist.api.verbs.options import ListOptions
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.selection import Selection
 from kubist.model.meta import status
-from kubist.storage.cache import Collection
+from kubist.storage.cache.cache import Collection
 
 
 def check_list(

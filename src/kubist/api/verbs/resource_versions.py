@@ -6,7 +6,7 @@ from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import fields, status
 from kubist.model.meta.numerals import unsigned
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 WAIT_SECONDS = 3.0
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -11,7 +11,7 @@ from kubist.base.http.compression import GZIP_THRESHOLD
 from kubist.base.http.messages import Response
 from kubist.model.codec import negotiate
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 
 def negotiate_representation(ctx: ResourceRequest, form: str) -> Representation:

@@ -10,8 +10,8 @@ from kubist.api.verbs.options import ListOptions
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import status
 from kubist.model.meta.selectors import FieldSelector, LabelSelector
-from kubist.storage.cache import Collection, Entry
-from kubist.storage.snapshot_at import Past
+from kubist.storage.cache.cache import Collection, Entry
+from kubist.storage.cache.snapshot_at import Past
 
 Match = Callable[[Entry], bool]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
-from kubist.api.filters.authentication import Authentication
-from kubist.api.filters.authorization import Authorization
+from kubist.api.filters.authentication.authentication import Authentication
+from kubist.api.filters.authorization.authorization import Authorization
 from kubist.api.objectstore.registry import Registry
 from kubist.api.resources.context import Context, Server
 from kubist.api.resources.resource import Resources

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 
 def is_converted(ctx: ResourceRequest) -> bool:

@@ -22,7 +22,7 @@ from kubist.api.verbs.websockets import is_websocket, watch_protocol
 from kubist.base.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.model.meta import status
 from kubist.model.schema.decode import decode
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 from kubist.storage.store import Compacted, Unavailable
 
 BOOKMARK_SECONDS = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.api.filters.authentication import TOKEN_PROTOCOL
+from kubist.api.filters.authentication.authentication import TOKEN_PROTOCOL
 from kubist.base.http.messages import Request, Response
 from kubist.base.http.websocket import is_upgrade, refusal
 

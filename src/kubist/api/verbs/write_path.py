@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from kubist.api.filters.authorization_query import attributes
+from kubist.api.filters.authorization.query import attributes
 from kubist.api.representation.representation import Representation
 from kubist.api.resources.allocations import Allocations
 from kubist.api.resources.strategy import Scale, Update
@@ -50,7 +50,7 @@ from kubist.base.offload import LONG
 from kubist.model.meta import generation, status
 from kubist.model.meta.object import Object
 from kubist.model.patch.apply import restore_times
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
 """Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version.

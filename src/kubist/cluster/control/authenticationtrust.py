@@ -12,7 +12,7 @@ from kubist.base import clock
 from kubist.base.http.tls import CHECK_INTERVAL, stamp
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 if TYPE_CHECKING:
     from kubist.api.config import Config

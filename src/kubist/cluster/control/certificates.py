@@ -20,7 +20,7 @@ from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import parse_time
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 GROUP = "certificates.k8s.io"
 

@@ -9,7 +9,7 @@ import orjson
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import label_selector
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 GROUP = "rbac.authorization.k8s.io"
 PER_TURN = 20

@@ -13,7 +13,7 @@ from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, go_label_selector, label_selector
 from kubist.model.meta.times import parse_time
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 GROUP = "policy"
 SCALED = {"replicationcontrollers": "", "replicasets": "apps", "deployments": "apps", "statefulsets": "apps"}

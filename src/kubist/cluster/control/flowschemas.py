@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kubist.api.bootstrap import dangling
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry

@@ -18,7 +18,7 @@ from kubist.cluster.control.owners import Owners, Ref
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 
 _FOREGROUND_JSON, _ORPHAN_JSON = (f'"{name}"'.encode() for name in (FOREGROUND_FINALIZER, ORPHAN_FINALIZER))
 REMEMBERED = 5000

@@ -8,7 +8,7 @@ import functools
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 KINDS = {
     "deployments": "apps",

@@ -17,7 +17,7 @@ from kubist.cluster.control.queue import Queue
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_time
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 from kubist.storage.store import StoreError
 
 if TYPE_CHECKING:

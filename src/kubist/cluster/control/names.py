@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 
 class NamesByNamespace:

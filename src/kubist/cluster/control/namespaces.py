@@ -17,7 +17,7 @@ from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 
 TOGETHER = 64
 """Number of concurrent deletions. They share store transactions."""

@@ -13,7 +13,7 @@ from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.podsbynode import PodsByNode
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 GRACE = 50.0
 """Seconds without a heartbeat after which the state of a node is unknown."""

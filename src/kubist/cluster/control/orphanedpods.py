@@ -8,7 +8,7 @@ from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.podsbynode import Key, PodsByNode
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 QUARANTINE = 40.0
 """Seconds in which a node may appear before its pods are deleted."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 
 OWNERS = b'"ownerReferences":['
 _UID = re.compile(rb'"uid":"([^"]+)"')

@@ -9,7 +9,7 @@ from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import parse_time
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 TERMINAL = ("Succeeded", "Failed")
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.cluster.control.loop import entry_of
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 NODE_NAME = b'"nodeName":"'
 """Start of spec.nodeName in stored JSON. No other field of a pod has this name, and quotes in strings are escaped."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubist.cluster.control.loop import Loop
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 
 def release(obj: Object, finalizer: str) -> Object:

@@ -17,7 +17,7 @@ from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.names import NamesByNamespace
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import ZERO
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache.cache import Change, Collection
 
 SETTLE_SECONDS = 0.05
 """Delay in seconds within which changes in a namespace are counted together."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 NAME = "kube-root-ca.crt"
 DESCRIPTION = (

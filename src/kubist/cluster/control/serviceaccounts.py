@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 NAME = "default"
 

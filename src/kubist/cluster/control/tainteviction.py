@@ -9,7 +9,7 @@ from kubist.cluster.control.podsbynode import Key, PodsByNode
 from kubist.cluster.control.tolerations import tolerated
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 
 class TaintEviction(Loop):

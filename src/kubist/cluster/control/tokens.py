@@ -15,7 +15,7 @@ from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 TYPE = b'"kubernetes.io/service-account-token"'
 ACCOUNT = "kubernetes.io/service-account.name"

@@ -7,7 +7,7 @@ from kubist.cluster.control.loop import Loop
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import parse_time
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 
 class TTLAfterFinished(Loop):

@@ -28,7 +28,7 @@ from kubist.cluster.simulation.podstatus import TERMINAL
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 Key = tuple[str, str]
 """Namespace and name of a pod."""

@@ -30,7 +30,7 @@ from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_micro_time
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 __all__ = [
     "NOT_READY",

@@ -10,8 +10,8 @@ from kubist.model.meta.object import Object
 from kubist.server.clusters import openapi, spec
 from kubist.server.clusters.cluster import Cluster
 from kubist.server.clusters.clusters import Clusters
-from kubist.testbench.call import Call
-from kubist.testbench.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.call import Call
+from kubist.testbench.control_api.control_api import ControlAPI, json_response
 
 
 class ClustersAPI:

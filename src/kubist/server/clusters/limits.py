@@ -7,7 +7,7 @@ import time
 
 from kubist.model.meta import status
 from kubist.server.clusters.spec import Limits
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache.cache import Change, Collection
 from kubist.storage.store import Store
 from kubist.storage.wrapper import StoreWrapper
 

@@ -15,7 +15,7 @@ from kubist.model.meta.object import Object
 from kubist.server.clusters.limits import LimitedStore
 from kubist.server.clusters.spec import Record, Source
 from kubist.server.server import Server
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache.cache import Change, Collection
 from kubist.storage.store import Store
 
 INHERITED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.model.meta.object import Object
-from kubist.testbench.schemas import DURATION, closed, list_of
+from kubist.testbench.control_api.schemas import DURATION, closed, list_of
 
 _LIMITS = {
     "type": "object",

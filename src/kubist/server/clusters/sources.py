@@ -10,13 +10,13 @@ from kubist.model.meta import fields, status
 from kubist.server.clusters.cluster import Cluster
 from kubist.server.clusters.spec import KIND, Source, Spec
 from kubist.server.clusters.template import Templates
+from kubist.storage.backup.snapshot_file import read_image
 from kubist.storage.encryption.sealed import ENCRYPTED
 from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage
-from kubist.storage.snapshot_file import read_image
 from kubist.storage.store import OpenFailed
 from kubist.testbench.bench import Bench
-from kubist.testbench.call import GROUP
+from kubist.testbench.control_api.call import GROUP
 
 
 async def read_source(

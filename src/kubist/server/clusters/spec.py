@@ -10,9 +10,9 @@ from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
-from kubist.storage.cache import CacheImage
+from kubist.storage.cache.cache import CacheImage
 from kubist.storage.memory import StoreImage
-from kubist.testbench.call import Call, Fields
+from kubist.testbench.control_api.call import Call, Fields
 
 KIND = "Cluster"
 MEMORY, DISK = "memory", "disk"

@@ -23,9 +23,9 @@ from kubist.server.runtime.run import attempt
 from kubist.server.server import Server, make_store
 from kubist.server.workers.child import Pipes
 from kubist.server.workers.peers import Peers
-from kubist.storage.cache import Cache
-from kubist.storage.remote import RemoteStore
-from kubist.storage.shared import SharedRevision
+from kubist.storage.cache.cache import Cache
+from kubist.storage.remote.client import RemoteStore
+from kubist.storage.remote.shared import SharedRevision
 
 CATCH_UP_SECONDS = 1.0
 

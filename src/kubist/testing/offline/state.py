@@ -18,7 +18,7 @@ from kubist.cluster.control.clusterroles import GROUP as RBAC_GROUP
 from kubist.cluster.control.clusterroles import ClusterRoleAggregation
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 from kubist.testing.offline.manifests import Manifest
 from kubist.testing.offline.server import APPLY, Answer, OfflineServer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.filters import escalation
+from kubist.api.filters.authorization import escalation
 from kubist.api.resources.allocations import Allocations
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy

@@ -25,7 +25,7 @@ from kubist.cluster.control.workloads.pods import PodOwnerLoop
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_time
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 HISTORY = (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit"))

@@ -12,7 +12,7 @@ from kubist.cluster.control.workloads.pods import PodOwnerLoop
 from kubist.cluster.control.workloads.revisions import HASH_LABEL, History
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 BURST = 250
 """Maximum number of pods created or deleted in one pass."""

@@ -10,7 +10,7 @@ from kubist.cluster.control.workloads.sliceset import MANAGED_BY, SERVICE, Slice
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, label_selector
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 HEADLESS = "service.kubernetes.io/headless"
 MANAGER = "endpointslice-controller.k8s.io"

@@ -8,7 +8,7 @@ from kubist.cluster.control.loop import Loop
 from kubist.cluster.control.workloads.pods import owned, owner_reference
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 
 class EphemeralVolumes(Loop):

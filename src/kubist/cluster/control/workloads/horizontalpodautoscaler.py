@@ -19,7 +19,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import parse_quantity
 from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
 from kubist.model.meta.status import APIError, not_found
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 SYNC_SECONDS = 15.0
 NANO = 10**9

@@ -34,7 +34,7 @@ from kubist.cluster.control.workloads.jobtracking import (
 from kubist.cluster.control.workloads.pods import PodOwnerLoop
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 CONTROLLER = "kubernetes.io/job-controller"
 """Value of managedBy that names this controller."""

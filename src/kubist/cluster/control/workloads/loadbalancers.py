@@ -7,7 +7,7 @@ import ipaddress
 
 from kubist.cluster.control.loop import Loop
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 NETWORK = ipaddress.IPv4Network("198.51.100.0/24")
 """Addresses for documentation (TEST-NET-2, RFC 5737)."""

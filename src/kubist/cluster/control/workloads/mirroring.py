@@ -9,7 +9,7 @@ from kubist.cluster.control.workloads import pods as of_pods
 from kubist.cluster.control.workloads.endpointplan import CAPACITY, Group
 from kubist.cluster.control.workloads.sliceset import GROUP, MANAGED_BY, SERVICE, SliceSet, held_slices
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kubist.cluster.control.loop import controller_of, entry_of
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 OWNERS = b'"ownerReferences":['
 

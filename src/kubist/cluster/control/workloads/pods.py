@@ -19,7 +19,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, label_selector
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import parse_time
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 WANTED = ("generation", "deletionTimestamp", "finalizers", "labels")
 """Metadata fields that trigger a reconcile. The generation stands for the spec."""

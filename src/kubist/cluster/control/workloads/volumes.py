@@ -17,7 +17,7 @@ from kubist.cluster.control.workloads.volumematch import (
 )
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 PREFIX = "pv.kubernetes.io/"
 PROVISIONED = f"{PREFIX}provisioned-by"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubist.api.objectstore.registry import Registry
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change
+from kubist.storage.cache.cache import Change
 
 Changed = Callable[[Object | None], None]
 """Gets the changed pod; None if it is deleted, or replaced by another pod of the same name."""

@@ -27,7 +27,7 @@ from kubist.cluster.simulation.scheduler.waiting import (
 )
 from kubist.cluster.simulation.scheduler.writes import NAME
 from kubist.model.meta.object import Object
-from kubist.storage.cache import Change, Entry
+from kubist.storage.cache.cache import Change, Entry
 
 LONGEST_MESSAGE = 1024
 NO_DEVICES = "no new claims to deallocate"

@@ -15,7 +15,7 @@ from kubist.cluster.simulation.stages.limits import StageError
 from kubist.cluster.simulation.stages.steps import Apply, ChangeFinalizers, Delete, Patch, SendEvent, Step
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Entry
+from kubist.storage.cache.cache import Entry
 
 AUTHENTICATED = "system:authenticated"
 

@@ -24,7 +24,7 @@ from kubist.cluster.simulation.stages.stage import Stage
 from kubist.cluster.simulation.stages.watcher import is_of_stages
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
-from kubist.storage.cache import Change, Collection, Entry
+from kubist.storage.cache.cache import Change, Collection, Entry
 
 log = logging.getLogger("kubist.stages")
 

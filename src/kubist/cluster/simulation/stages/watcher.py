@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop
-from kubist.storage.cache import Change, Collection
+from kubist.storage.cache.cache import Change, Collection
 
 if TYPE_CHECKING:
     # Saves start-up time: few servers have Stages.

@@ -1,0 +1,1 @@
+"""Audit: policy, events, log file and webhook."""

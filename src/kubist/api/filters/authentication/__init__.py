@@ -1,0 +1,1 @@
+"""Authentication: client certificates, tokens, OpenID Connect, front proxies."""

@@ -1,0 +1,32 @@
+"""Audiences of bearer tokens: which of the requested audiences a token is valid for."""
+
+from __future__ import annotations
+
+from kubist.api.filters.authorization.query import quoted_list
+
+Audiences = tuple[str, ...]
+
+
+def accepted(own: Audiences, wanted: Audiences) -> Audiences | None:
+    """Audiences of a token that names none: it is valid for the server itself. None if no wanted audience is
+    the server's."""
+    if not wanted:
+        return ()
+    return tuple(audience for audience in wanted if audience in own) or None
+
+
+def named(claim: object, own: Audiences) -> Audiences:
+    """Audiences that the claim `aud` of a token names: one, several, or those of the server if it is empty."""
+    if isinstance(claim, str):
+        return (claim,) if claim else own
+    return tuple(claim) if isinstance(claim, list) and claim else own
+
+
+def common(held: Audiences, wanted: Audiences) -> Audiences:
+    """Wanted audiences that a token names."""
+    return tuple(audience for audience in wanted if audience in held)
+
+
+def mismatch(held: Audiences, wanted: Audiences) -> str:
+    """Error text of a token for other audiences."""
+    return f"token audiences {quoted_list(held)} is invalid for the target audiences {quoted_list(wanted)}"

@@ -1,0 +1,227 @@
+"""Authentication by service-account token. A token is valid while its service account and its bound objects
+exist. The signature is verified once per token; the objects are checked on every request, by cache entry
+identity."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubist.api.filters.authentication import audiences as token_audiences
+from kubist.api.filters.authentication.audiences import Audiences
+from kubist.api.filters.authentication.authentication import (
+    AUTHENTICATED,
+    CREDENTIAL_ID,
+    INVALID,
+    Known,
+    TokenError,
+)
+from kubist.api.filters.authentication.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
+from kubist.api.filters.usernames import account_groups, username
+from kubist.api.resources.context import User
+from kubist.base import clock
+from kubist.base.caching import BoundedCache
+from kubist.base.jsontext.quoting import quoted
+from kubist.model.meta.times import parse_time, today
+from kubist.storage.cache.cache import Entry
+
+if TYPE_CHECKING:
+    from kubist.api.objectstore.registry import Registry
+    from kubist.api.resources.resource import Resource
+
+LEGACY_ISSUER = "kubernetes/serviceaccount"
+INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
+LAST_USED = "kubernetes.io/legacy-token-last-used"
+_EXTRA = "authentication.kubernetes.io/"
+
+
+@dataclass(slots=True)
+class Bound:
+    """An object that a token is bound to. The token becomes invalid when the object is deleted."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    called: str
+    gone: str
+    seen: Entry | None = None
+    """The cache entry that was last checked and found valid."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A token with a verified signature."""
+
+    claims: Claims
+    user: User
+    audiences: Audiences
+    until: float
+    bound: list[Bound] = field(default_factory=list)
+
+
+class ServiceAccountTokens:
+    """Authenticates tokens of TokenRequest, and legacy tokens that are stored in secrets."""
+
+    def __init__(self, registry: Registry, keys: KeySet, issuers: Audiences, audiences: Audiences) -> None:
+        self._registry = registry
+        self._keys = keys
+        self._issuers = issuers
+        self._audiences = audiences
+        self._held: BoundedCache[str, Held] = BoundedCache(entries=4096, key_length=4096)
+
+    async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
+        held = self._held.get(token)
+        if held is None:
+            issuer = issuer_of(token)
+            if not issuer:
+                return None
+            if issuer == LEGACY_ISSUER:
+                return await self._legacy(token, audiences)
+            if issuer not in self._issuers:
+                return None
+            held = self._hold(token)
+        elif clock.now() > held.until:
+            del self._held[token]
+            check_dates(held.claims)
+        wanted = audiences or self._audiences
+        found = token_audiences.common(held.audiences, wanted)
+        if not found and self._audiences:
+            raise TokenError(token_audiences.mismatch(held.audiences, wanted))
+        for bound in held.bound:
+            if (
+                bound.seen is None
+                or self._registry.collection(bound.resource).get(bound.seen.key) is not bound.seen
+            ):
+                await self._check(bound)
+        return held.user, found
+
+    def discard_verdicts(self) -> None:
+        self._held.clear()
+
+    def _hold(self, token: str) -> Held:
+        claims = self._keys.claims(token)
+        check_dates(claims)
+        held = self._read(claims)
+        self._held[token] = held
+        return held
+
+    def _read(self, claims: Claims) -> Held:
+        private = claims.get("kubernetes.io")
+        if not isinstance(private, dict):
+            raise TokenError(INVALID)
+        namespace = private.get("namespace", "")
+        reference = _reference(private, "serviceaccount")
+        if not isinstance(namespace, str) or reference is None:
+            raise TokenError(INVALID)
+        name, uid = reference
+        bound = [Bound(self._resource("serviceaccounts"), namespace, name, uid, "service account", "")]
+        extra: dict[str, tuple[str, ...]] = {}
+        if claims.get("jti"):
+            extra[CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
+        for kind in ("secret", "pod", "node"):
+            named = _reference(private, kind)
+            if named is None:
+                continue
+            if kind != "secret":
+                extra[f"{_EXTRA}{kind}-name"] = named[:1]
+                if named[1]:
+                    extra[f"{_EXTRA}{kind}-uid"] = named[1:]
+            if kind == "node" and private.get("pod") is not None:
+                continue
+            home = "" if kind == "node" else namespace
+            gone = "service account token has been invalidated"
+            bound.append(Bound(self._resource(f"{kind}s"), home, *named, kind, gone))
+        user = User(
+            username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED), tuple(extra.items())
+        )
+        audiences = token_audiences.named(claims.get("aud"), self._audiences)
+        return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
+
+    def _resource(self, plural: str) -> Resource:
+        found = self._registry.resources.stored("", plural)
+        assert found is not None
+        return found
+
+    async def _check(self, bound: Bound) -> None:
+        """Raises TokenError if the bound object is missing, has another UID, or was deleted more than LEEWAY
+        seconds ago."""
+        entry = await self._registry.read(bound.resource, bound.namespace, bound.name)
+        if entry is None:
+            raise TokenError(bound.gone or f"{bound.resource.resource} {quoted(bound.name)} not found")
+        metadata = entry.object()["metadata"]
+        if metadata.get("uid") != bound.uid:
+            ref = "" if bound.called == "service account" else f" service account {bound.called} ref"
+            raise TokenError(
+                f"{bound.called} UID ({metadata['uid']}) does not match{ref} claim ({bound.uid})"
+            )
+        deleted = metadata.get("deletionTimestamp")
+        if deleted is None:
+            bound.seen = entry
+        elif parse_time(deleted) < clock.now() - LEEWAY:
+            gone = f"service account {bound.namespace}/{bound.name} has been deleted"
+            raise TokenError(bound.gone or gone)
+
+    async def _legacy(self, token: str, audiences: Audiences) -> Known | None:
+        """A legacy token without expiry. It is valid as long as its secret contains it."""
+        claims = self._keys.claims(token)
+        said = {
+            field: claims.get(f"kubernetes.io/serviceaccount/{field}", "")
+            for field in ("namespace", "secret.name", "service-account.name", "service-account.uid")
+        }
+        for field_name, value in said.items():
+            if not isinstance(value, str):
+                raise TokenError(INVALID)
+            if not value:
+                raise TokenError(f"{field_name} claim is missing")
+        namespace, secret_name, name, uid = said.values()
+        if claims.get("sub") != username(namespace, name):
+            raise TokenError("sub claim is invalid")
+        wanted = audiences or self._audiences
+        found = token_audiences.common(self._audiences, wanted)
+        if not found and self._audiences:
+            raise TokenError(token_audiences.mismatch(self._audiences, wanted))
+        entry = await self._registry.read(self._resource("secrets"), namespace, secret_name)
+        secret: dict[str, Any] = entry.object() if entry is not None else {}
+        if not secret or secret["metadata"].get("deletionTimestamp"):
+            raise TokenError("Token has been invalidated")
+        copy = base64.b64decode((secret.get("data") or {}).get("token", ""))
+        if not hmac.compare_digest(copy, token.encode()):
+            raise TokenError("Token does not match server's copy")
+        await self._check(
+            Bound(self._resource("serviceaccounts"), namespace, name, uid, "service account", "")
+        )
+        labels = secret["metadata"].get("labels") or {}
+        await self._mark_used(namespace, secret_name, labels.get(LAST_USED, ""))
+        if labels.get(INVALID_SINCE):
+            raise TokenError(f"the token in secret {namespace}/{secret_name} has been marked invalid")
+        return User(username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED)), found
+
+    async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
+        """Sets the last-used label of the secret, at most once a day, so that unused tokens can be found and
+        deleted."""
+        this_day = today()
+        if last >= this_day:
+            return
+
+        def mark(found: dict[str, Any]) -> dict[str, Any]:
+            metadata = found["metadata"]
+            metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED: this_day}
+            return found
+
+        await self._registry.mutate("secrets", secret, namespace, mark)
+
+
+def _reference(private: Claims, kind: str) -> tuple[str, str] | None:
+    """Name and UID of the bound object of a kind in the private claims; None if absent."""
+    found = private.get(kind)
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise TokenError(INVALID)
+    name, uid = found.get("name", ""), found.get("uid", "")
+    if not isinstance(name, str) or not isinstance(uid, str):
+        raise TokenError(INVALID)
+    return name, uid

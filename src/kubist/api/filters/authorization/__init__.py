@@ -1,0 +1,1 @@
+"""Authorization: RBAC, Node, ABAC and their configuration; the check of privilege escalation."""

@@ -1,0 +1,200 @@
+"""Node authorization mode: a node may read the objects that its pods need, and write its own objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kubist.api.bootstrap.builtin import fixed_objects
+from kubist.api.filters.authorization.node_references import NodeReferences
+from kubist.api.filters.authorization.query import AuthorizationQuery
+from kubist.api.filters.authorization.rbac import Rule
+from kubist.api.resources.context import Rules, User
+from kubist.base.jsontext.quoting import quoted
+
+if TYPE_CHECKING:
+    from kubist.api.objectstore.registry import Registry
+
+PREFIX = "system:node:"
+GROUP = "system:nodes"
+NODE_LEASES = "kube-node-lease"
+
+Opinion = tuple[bool | None, str]
+
+
+class Nodes:
+    """Authorizer for users of the group system:nodes."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._needs = NodeReferences(registry)
+        role = next(
+            obj
+            for obj in fixed_objects("")
+            if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRole", "system:node")
+        )
+        self._rules = [Rule(rule) for rule in role["rules"]]
+        self._special: dict[tuple[str, str], Callable[[str, AuthorizationQuery], Opinion]] = {
+            ("", "secrets"): self._read_needed,
+            ("", "configmaps"): self._read_needed,
+            ("", "persistentvolumeclaims"): self._claim,
+            ("", "persistentvolumes"): self._get_needed,
+            ("resource.k8s.io", "resourceclaims"): self._get_needed,
+            ("storage.k8s.io", "volumeattachments"): self._get_needed,
+            ("", "serviceaccounts"): self._service_account,
+            ("coordination.k8s.io", "leases"): self._lease,
+            ("storage.k8s.io", "csinodes"): self._csi_node,
+            ("resource.k8s.io", "resourceslices"): self._resource_slice,
+            ("", "nodes"): self._node,
+            ("", "pods"): self._pod,
+            ("certificates.k8s.io", "podcertificaterequests"): self._certificate_request,
+        }
+
+    async def decide(self, attributes: AuthorizationQuery) -> Opinion:
+        user = attributes.user
+        if GROUP not in user.groups or not user.name.startswith(PREFIX):
+            return None, ""
+        node = user.name[len(PREFIX) :]
+        if not node:
+            return None, f"unknown node for user {quoted(user.name)}"
+        if attributes.is_resource:
+            special = self._special.get((attributes.group, attributes.resource))
+            if special is not None:
+                return special(node, attributes)
+            question = (attributes.verb, attributes.group, attributes.resource, attributes.subresource)
+            allowed = any(
+                rule.allows(*question) and (not rule.names or attributes.name in rule.names)
+                for rule in self._rules
+            )
+        else:
+            allowed = any(rule.allows_path(attributes.verb, attributes.path) for rule in self._rules)
+        return (True, "") if allowed else (None, "")
+
+    def rules(self, user: User, namespace: str) -> Rules:
+        if GROUP in user.groups and user.name.startswith(PREFIX):
+            return Rules([], [], True, "node authorizer does not support user rule resolution")
+        return Rules([], [])
+
+    def _needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if not asked.name:
+            return None, "No Object name found"
+        if self._needs.by(node, asked.resource, asked.namespace, asked.name):
+            return True, ""
+        return None, f"no relationship found between node '{node}' and this object"
+
+    def _read_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.verb not in ("get", "list", "watch"):
+            return None, "can only read resources of this type"
+        if asked.subresource:
+            return None, "cannot read subresource"
+        if not asked.namespace:
+            return None, "can only read namespaced object of this type"
+        return self._needed(node, asked)
+
+    def _get_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.verb != "get":
+            return None, "can only get individual resources of this type"
+        if asked.subresource:
+            return None, "cannot get subresource"
+        return self._needed(node, asked)
+
+    def _claim(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.subresource != "status":
+            return self._get_needed(node, asked)
+        if asked.verb not in ("update", "patch"):
+            return None, "can only get/update/patch this type"
+        return self._needed(node, asked)
+
+    def _service_account(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.verb == "get" and not asked.subresource:
+            return self._read_needed(node, asked)
+        if asked.verb != "create" or not asked.name:
+            return None, "can only create tokens for individual service accounts"
+        if asked.subresource != "token":
+            return None, "can only create token subresource of serviceaccount"
+        return self._needed(node, asked)
+
+    def _lease(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.verb not in ("get", "create", "update", "patch", "delete"):
+            return None, "can only get, create, update, patch, or delete a node lease"
+        if asked.namespace != NODE_LEASES:
+            return None, f"can only access leases in the {quoted(NODE_LEASES)} system namespace"
+        if asked.verb != "create" and asked.name != node:
+            return None, "can only access node lease with the same name as the requesting node"
+        return True, ""
+
+    def _csi_node(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.verb not in ("get", "create", "update", "patch", "delete"):
+            return None, "can only get, create, update, patch, or delete a CSINode"
+        if asked.subresource:
+            return None, "cannot authorize CSINode subresources"
+        if asked.verb != "create" and asked.name != node:
+            return None, "can only access CSINode with the same name as the requesting node"
+        return True, ""
+
+    def _resource_slice(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.subresource:
+            return None, "cannot authorize ResourceSlice subresources"
+        match asked.verb:
+            case "create":
+                return True, ""
+            case "get" | "update" | "patch" | "delete":
+                return self._needed(node, asked)
+            case "watch" | "list" | "deletecollection":
+                if _selects(asked, "spec.nodeName", node):
+                    return True, ""
+                return (
+                    None,
+                    "can only list/watch/deletecollection resourceslices with nodeName field selector",
+                )
+        verbs = "get, watch, list, create, update, patch, delete, deletecollection"
+        return None, f"only the following verbs are allowed for a ResourceSlice: {verbs}"
+
+    def _certificate_request(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.subresource:
+            return None, "nodes may not access the status subresource of PodCertificateRequests"
+        match asked.verb:
+            case "create":
+                return True, ""
+            case "get":
+                return self._needed(node, asked)
+            case "list" | "watch":
+                if _selects(asked, "spec.nodeName", node):
+                    return True, ""
+                return None, "can only list/watch podcertificaterequests with nodeName field selector"
+        return None, f"nodes may not {asked.verb} podcertificaterequests"
+
+    def _node(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        if asked.subresource == "status":
+            return (True, "") if asked.verb in ("update", "patch") else (None, "")
+        if asked.subresource:
+            return None, ""
+        if asked.verb in ("create", "update", "patch"):
+            return True, ""
+        if asked.verb in ("get", "list", "watch"):
+            if asked.name == node:
+                return True, ""
+            what = f"'{asked.name}'" if asked.name else "all nodes"
+            return None, f"node '{node}' cannot read {what}, only its own Node object"
+        return None, ""
+
+    def _pod(self, node: str, asked: AuthorizationQuery) -> Opinion:
+        match asked.subresource, asked.verb:
+            case "", "get":
+                return self._needed(node, asked)
+            case "", "list" | "watch":
+                if _selects(asked, "spec.nodeName", node):
+                    return True, ""
+                if asked.name:
+                    return self._needed(node, asked)
+                return None, "can only list/watch pods with spec.nodeName field selector"
+            case "", "create" | "delete":
+                return True, ""
+            case ("status", "update" | "patch") | ("eviction", "create"):
+                return True, ""
+        return None, ""
+
+
+def _selects(asked: AuthorizationQuery, field: str, value: str) -> bool:
+    terms = (term.replace("==", "=") for term in asked.field_selector.split(","))
+    return f"{field}={value}" in terms

@@ -1,0 +1,1 @@
+"""API Priority and Fairness: FlowSchemas, priority levels, seats and queues."""

@@ -1,0 +1,1 @@
+"""Backups and snapshot files: writing, checking and restoring."""

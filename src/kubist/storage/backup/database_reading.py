@@ -1,0 +1,109 @@
+"""Reading of a store's file, or a backup of it, without changing it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kubist.storage.backup.content_digest import matches_digest
+from kubist.storage.encryption.sealed import ENCRYPTED
+from kubist.storage.sqlite.file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
+from kubist.storage.sqlite.log import last_revision
+from kubist.storage.store import OpenFailed, StoreDamaged
+
+DATABASE = "kubist.db"
+"""Name of the store's file in a data directory."""
+NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
+SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
+
+
+@contextmanager
+def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connection]:
+    """Opens a store or a backup, which `flag` names, for reading. OpenFailed says what is wrong and what to do."""
+    if not path.is_file():
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise OpenFailed(f"{path} {problem}: check {'--data-dir' if path.name == DATABASE else '--file'}")
+    if not path.stat().st_size:
+        raise StoreDamaged(f"{path} is empty: it is not a store of Kubist")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if application != APPLICATION_ID:
+                raise OpenFailed(f"{path} is the database of another application, not a store of Kubist")
+            if version != SCHEMA_VERSION:
+                raise OpenFailed(
+                    f"{path} has the unknown schema version {version}: use the version of Kubist that wrote it"
+                )
+            yield connection
+    except sqlite3.Error as error:
+        pass_interrupt_on(error)
+        if not is_damage(error):
+            raise OpenFailed(f"{path} cannot be read or copied: {error}") from None
+        if path.name != DATABASE:
+            raise StoreDamaged(f"{path} is not a usable backup: {error}. Choose another {flag}") from None
+        raise StoreDamaged(f"{path} cannot be read: {explain(path, error)}") from None
+
+
+def pass_interrupt_on(error: sqlite3.Error) -> None:
+    """Raises KeyboardInterrupt if Ctrl-C ended a statement: SQLite has replaced it by an error of its own."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from None
+
+
+def damages(connection: sqlite3.Connection) -> list[str]:
+    """Problems that SQLite finds in a database, one line each, or that the digest of a backup shows."""
+    try:
+        rows = [row for (row,) in connection.execute("PRAGMA integrity_check")]
+        connection.execute("SELECT 1 FROM changes, expiries LIMIT 1").fetchone()
+        last_revision(connection)
+        if rows == ["ok"] and not matches_digest(connection):
+            return ["its content does not match its checksum"]
+    except sqlite3.DatabaseError as error:
+        pass_interrupt_on(error)
+        return [str(error)]
+    lines = [line for row in rows if row != "ok" for line in row.splitlines()]
+    return [line for line in lines if not line.startswith("*** in database")] or lines
+
+
+def all_damages(connection: sqlite3.Connection) -> list[str]:
+    """Like `damages`, and also the first value that contains no object."""
+    found = damages(connection)
+    if not found:
+        for key, value in connection.execute(NEWEST):
+            try:
+                stored_metadata(key, value)
+            except ValueError as error:
+                return [str(error)]
+    return found
+
+
+def stored_metadata(key: str, value: bytes | None) -> dict[str, Any] | None:
+    """Metadata of a stored object. None for deleted and encrypted ones, and for allocations. Raises ValueError for
+    another value."""
+    if value is None or key.startswith("/registry/ranges/") or value.startswith(ENCRYPTED):
+        return None
+    try:
+        metadata: dict[str, Any] = orjson.loads(value)["metadata"]
+        metadata["name"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise ValueError(f"{key} does not contain an object") from None
+    return metadata
+
+
+def summary(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Number of keys in a store, and its revision."""
+    (keys,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE value IS NOT NULL").fetchone()
+    (revision,) = connection.execute("SELECT ifnull(max(revision), 0) FROM changes").fetchone()
+    return keys, revision
+
+
+def sealed_values(connection: sqlite3.Connection) -> int:
+    """Number of encrypted values."""
+    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
+    return int(count)

@@ -1,0 +1,1 @@
+"""Watch cache: collections of entries with their recent changes."""

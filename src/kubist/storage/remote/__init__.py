@@ -1,0 +1,1 @@
+"""Store of another process on this machine: client, server and protocol."""

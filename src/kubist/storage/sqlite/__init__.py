@@ -1,0 +1,1 @@
+"""Store in an SQLite file."""

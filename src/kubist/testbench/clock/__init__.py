@@ -1,0 +1,1 @@
+"""Clock of a server that a test moves."""

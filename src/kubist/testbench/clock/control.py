@@ -1,0 +1,91 @@
+"""Operations on the clock of a server: read and move it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kubist.model.meta import times
+from kubist.model.meta.object import Object
+from kubist.storage.store import Store
+from kubist.testbench.clock.movable import MovableClock, advanced, checked_speed, checked_time
+from kubist.testbench.control_api.call import Call, conflict
+from kubist.testbench.control_api.control_api import ControlAPI
+
+SHARED = "the clock cannot be moved: the store is shared with other servers"
+
+
+class ClockControl:
+    """`/kubist/v1/clock`."""
+
+    def __init__(self, clock: MovableClock, store: Store, changed: Callable[[], None]) -> None:
+        self._clock = clock
+        self._store = store
+        self._changed = changed
+        """Called after the clock was moved or reset."""
+
+    def register(self, api: ControlAPI) -> None:
+        api.add("GET", "clock", self._get)
+        api.add("PUT", "clock", self._put)
+        api.add("DELETE", "clock", self._delete)
+
+    async def _get(self, _: Call) -> Object:
+        """Time of day on the server, and whether the clock is frozen, moved or fast."""
+        return self.state()
+
+    async def _put(self, call: Call) -> Object:
+        """Moves the clock: `now`, `offset` or `advance`; `frozen` or `speed`."""
+        asked = call.fields("Clock")
+        steps = [name for name in ("now", "offset", "advance") if name in asked]
+        is_move = bool(steps) or "speed" in asked or "frozen" in asked
+        for name in steps[1:]:
+            asked.reject(name, "", f"must not be set together with {steps[0]}")
+        if "speed" in asked and "frozen" in asked:
+            asked.reject("speed", "", "must not be set together with frozen")
+        clock = self._clock
+        now, speed = clock.now(), clock.speed
+        for name, read, target in (
+            ("now", asked.time, checked_time),
+            ("offset", asked.seconds, lambda offset: checked_time(time.time() + offset)),
+            ("advance", asked.seconds, lambda seconds: advanced(clock.now(), seconds)),
+            ("speed", asked.number, checked_speed),
+        ):
+            value = read(name)
+            if value is not None:
+                try:
+                    found = target(value)
+                except ValueError as error:
+                    asked.reject(name, value, str(error))
+                    continue
+                now, speed = (now, found) if name == "speed" else (found, speed)
+        frozen = asked.boolean("frozen")
+        asked.done()
+        self.check_local()
+        if not is_move:
+            return self.state()
+        if frozen is not None:
+            speed = 0.0 if frozen else speed or 1.0
+        clock.move(now, speed)
+        self._changed()
+        return self.state()
+
+    async def _delete(self, _: Call) -> Object:
+        """Shows real time again."""
+        self._clock.reset()
+        self._changed()
+        return self.state()
+
+    def check_local(self) -> None:
+        """Raises 409 if other servers use the same store, because they have clocks of their own."""
+        if not self._store.local:
+            conflict(SHARED)
+
+    def state(self) -> Object:
+        clock = self._clock
+        now = clock.now()
+        return {
+            "now": times.format_micro_time(*divmod(int(now * 1e6), 10**6)),
+            "frozen": clock.speed == 0,
+            "speed": clock.speed,
+            "offset": round(clock.offset, 6),
+        }

@@ -1,0 +1,1 @@
+"""Control API: requests, routes and their OpenAPI document."""

@@ -1,0 +1,62 @@
+"""Operations on fault rules over HTTP: `/kubist/v1/faults`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kubist.base.http.messages import Response
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.testbench.control_api.call import Call
+from kubist.testbench.control_api.control_api import ControlAPI, json_response
+
+if TYPE_CHECKING:
+    from kubist.testbench.faults.faults import Faults
+
+BODY_LIMIT = 64 * 1024
+"""Most bytes of a rule."""
+
+
+class FaultsAPI:
+    """Routes of the fault rules."""
+
+    def __init__(self, faults: Callable[[], Faults]) -> None:
+        self._faults = faults
+
+    def register(self, api: ControlAPI) -> None:
+        api.add("GET", "faults", self._list)
+        api.add("POST", "faults", self._add)
+        api.add("DELETE", "faults", self._clear)
+        api.add("GET", "faults/{id}", self._get)
+        api.add("DELETE", "faults/{id}", self._delete)
+
+    async def _list(self, _: Call) -> Object:
+        """All fault rules, in the order in which they are asked, with their counts."""
+        return {"items": [fault.state() for fault in self._faults()]}
+
+    async def _add(self, call: Call) -> Response:
+        """Adds a fault rule."""
+        if len(call.request.body) > BODY_LIMIT:
+            raise status.too_large(f"Request entity too large: limit is {BODY_LIMIT}")
+        return json_response((await self._faults().add(call.json())).state(), 201)
+
+    async def _clear(self, _: Call) -> Object:
+        """Removes all fault rules, and returns them with their counts."""
+        removed = [fault.state() for fault in self._faults()]
+        self._faults().clear()
+        return {"items": removed}
+
+    async def _get(self, call: Call) -> Object:
+        """One fault rule with its counts."""
+        fault = self._faults().get(call.params["id"])
+        if fault is None:
+            raise status.not_found("kubist.io", "faults", call.params["id"])
+        return fault.state()
+
+    async def _delete(self, call: Call) -> Object:
+        """Removes a fault rule, and returns it with its counts."""
+        fault = self._faults().remove(call.params["id"])
+        if fault is None:
+            raise status.not_found("kubist.io", "faults", call.params["id"])
+        return fault.state()

@@ -1,0 +1,269 @@
+"""Faults of one server: applies the rules to requests and watches of clients.
+
+Rules are asked in the order in which they were added. All that match act, until one ends the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from kubist.api.application import API
+from kubist.api.resources.context import Context
+from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.watch import Watcher
+from kubist.base.hints import did_you_mean
+from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
+from kubist.model.meta import status
+from kubist.model.meta.object import Object
+from kubist.testbench.control_api.call import Fields, conflict
+from kubist.testbench.faults import rule as fault_rules
+from kubist.testbench.faults import stale_reads
+from kubist.testbench.faults.fault import Fault
+from kubist.testbench.faults.request import FaultRequest
+from kubist.testbench.faults.status import failure_error
+from kubist.testbench.leases import take_lease
+
+CONTROL = "/kubist/v1/"
+"""Paths on which no rule acts, so that a rule can always be removed."""
+MOST_RULES = 1000
+MOST_HELD = 1000
+"""Requests that may be delayed at the same time."""
+
+
+class Faults:
+    """All fault rules of a server."""
+
+    def __init__(self, api: API, changed: Callable[[], None]) -> None:
+        self._api = api
+        self._changed = changed
+        """Called when the first rule is added or the last one is removed."""
+        self._faults: dict[str, Fault] = {}
+        self._ids = itertools.count(1)
+        self._held = 0
+        self._unused: deque[Fault] = deque(maxlen=MOST_RULES)
+        """Removed rules that never acted."""
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(list(self._faults.values()))
+
+    def get(self, id_: str) -> Fault | None:
+        return self._faults.get(id_)
+
+    def take_unused(self, *, at_stop: bool) -> list[str]:
+        """Removed rules that never acted, each in one line and once. At the stop of the server, all rules."""
+        faults = [*self._unused, *(fault for fault in self if at_stop and not fault.hits)]
+        self._unused.clear()
+        served = {resource.resource for resource in self._api.resources} if faults else set()
+        return [fault.summary() + _unserved(fault, served) for fault in faults]
+
+    async def add(self, spec: Object) -> Fault:
+        """Adds a rule. Raises 422 for an invalid one and 409 if this server cannot apply it."""
+        asked = Fields("Fault", spec)
+        version = await self._stale_version(asked)
+        rule = fault_rules.parse(asked)
+        if len(self._faults) >= MOST_RULES:
+            conflict(f"this server has {MOST_RULES} fault rules, the most it can have")
+        if rule.actions.expire_history and not self._api.registry.store.local:
+            conflict("history cannot be expired: the store is shared with other servers")
+        fault = Fault(str(next(self._ids)), spec, rule, version)
+        if rule.at_once:
+            await self._act_aside(fault)
+            fault.hits += not rule.on_requests
+        self._faults[fault.id] = fault
+        self._changed()
+        if rule.on_requests and rule.actions.on_watches:
+            await self._act_on_open_watches(fault)
+        return fault
+
+    async def _stale_version(self, asked: Fields) -> int:
+        """Resource version of stale reads: the given one, or the newest."""
+        cache = self._api.registry.cache
+        await cache.catch_up()
+        given = asked.peek("staleRead")
+        version = fault_rules.resource_version(given)
+        if version is not None and version > cache.revision:
+            asked.reject("staleRead", given, f"must not be newer than {cache.revision}, the newest version")
+        return version or cache.revision
+
+    def remove(self, id_: str) -> Fault | None:
+        """Removes a rule. Requests and events that it holds are released."""
+        fault = self._faults.pop(id_, None)
+        if fault is not None:
+            fault.remove()
+            self._restore_bookmarks(fault)
+            if not fault.hits:
+                self._unused.append(fault)
+            self._changed()
+        return fault
+
+    def clear(self) -> None:
+        for id_ in list(self._faults):
+            self.remove(id_)
+
+    def _restore_bookmarks(self, removed: Fault) -> None:
+        others = [fault for fault in self if fault.rule.actions.withhold_bookmarks]
+        for watcher in removed.watchers:
+            watcher.withholds_bookmarks = any(watcher in other.watchers for other in others)
+
+    # Requests
+
+    async def serve(self, ctx: Context) -> Answer:
+        """Serves a request of a client, under the faults that match it."""
+        if ctx.info.path.startswith(CONTROL):
+            return await API.serve(self._api, ctx)
+        request = FaultRequest(self._api, ctx)
+        acting: list[Fault] = []
+        with contextlib.ExitStack() as reserved:
+            for fault in self:
+                if not await self._is_to_act(fault, request):
+                    continue
+                if fault.rule.actions.on_watches:
+                    fault.reserve()
+                    reserved.callback(fault.unreserve)
+                else:
+                    fault.hit(ctx)
+                acting.append(fault)
+                await self._act_before(fault, request)
+            return await self._serve_under(ctx, acting)
+
+    async def _is_to_act(self, fault: Fault, request: FaultRequest) -> bool:
+        """Whether a rule acts on a request, which is counted."""
+        rule = fault.rule
+        if not rule.on_requests or fault.is_used_up or not rule.criteria.is_plausible(request):
+            return False
+        if rule.criteria.spares_tests and request.is_of_test:
+            fault.spared += 1
+            return False
+        if rule.actions.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
+            return False
+        return await rule.criteria.holds(request) and fault.counts()
+
+    async def _act_before(self, fault: Fault, request: FaultRequest) -> None:
+        """Effects before the request takes effect. Raises if the request ends here."""
+        actions = fault.rule.actions
+        if actions.delay:
+            await self._hold(fault, actions.delay)
+        if not fault.rule.at_once:
+            await self._act_aside(fault)
+        if actions.failure is not None:
+            raise failure_error(actions.failure, request, fault.id)
+        if actions.close == "before":
+            raise HangUp
+
+    async def _act_aside(self, fault: Fault) -> None:
+        """Effects on the server, not on a request."""
+        actions, criteria = fault.rule.actions, fault.rule.criteria
+        if actions.expire_history:
+            await self._api.registry.cache.expire()
+        if actions.take_lease:
+            await take_lease(
+                self._api,
+                criteria.namespaces[0],
+                criteria.names[0],
+                actions.take_lease,
+                actions.lease_duration,
+            )
+
+    async def _hold(self, fault: Fault, seconds: float) -> None:
+        """Delays a request, in real time, or until the rule is removed."""
+        if self._held >= MOST_HELD:
+            raise status.too_many_requests(f"fault rules delay {MOST_HELD} requests already", 1)
+        self._held += 1
+        try:
+            await asyncio.wait_for(fault.removed.wait(), seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._held -= 1
+
+    async def _serve_under(self, ctx: Context, acting: list[Fault]) -> Answer:
+        """Serves a request, then acts on its response."""
+        stale = next(
+            (fault.stale_version for fault in acting if fault.rule.actions.stale_read is not None), 0
+        )
+        if stale and isinstance(ctx, ResourceRequest):
+            stale_reads.make_stale(ctx, stale)
+        try:
+            answer = await API.serve(self._api, ctx)
+        except status.APIError:
+            await self._act_after(acting, None)
+            raise
+        watcher = getattr(answer.start, "__self__", None) if isinstance(answer, Stream) else None
+        if isinstance(answer, Stream) and isinstance(watcher, Watcher):
+            if stale:
+                await stale_reads.begin_with_state(answer, watcher, stale)
+            self._act_on_stream(answer, watcher, acting)
+        try:
+            await self._act_after(acting, answer)
+        except HangUp:
+            if isinstance(answer, Stream):
+                answer.stopped()
+            raise
+        return answer
+
+    async def _act_after(self, acting: list[Fault], answer: Answer | None) -> None:
+        """Effects after the request took effect. `answer` is None if it failed."""
+        for fault in acting:
+            if fault.rule.actions.delay_after:
+                await self._hold(fault, fault.rule.actions.delay_after)
+        for fault in acting:
+            actions = fault.rule.actions
+            if actions.close == "after":
+                raise HangUp
+            if actions.truncate is not None and isinstance(answer, Response):
+                raise HangUp(answer, actions.truncate)
+
+    # Watches
+
+    def _act_on_stream(self, stream: Stream, watcher: Watcher, acting: list[Fault]) -> None:
+        """Puts the faults on a new watch, before its first event."""
+        faults = [fault for fault in acting if fault.rule.actions.on_watches]
+        if not faults:
+            return
+        begin, end = stream.start, stream.stopped
+        waiting = list(faults)
+        for fault in waiting:
+            fault.reserve()
+
+        def settle() -> None:
+            while waiting:
+                waiting.pop().unreserve()
+
+        def start(writer: StreamWriter) -> None:
+            settle()
+            watcher.writer = writer
+            for fault in faults:
+                fault.act_on(watcher)
+            begin(watcher.writer)
+
+        def stopped() -> None:
+            settle()
+            end()
+
+        stream.start, stream.stopped = start, stopped
+
+    async def _act_on_open_watches(self, fault: Fault) -> None:
+        """Puts a new rule on the watches that are already open, in the order of their paths."""
+        found = [watcher for open_ in self._api.watchers.values() for watcher in open_]
+        for watcher in sorted(found, key=_order):
+            if await self._is_to_act(fault, FaultRequest(self._api, watcher.ctx)):
+                fault.act_on(watcher)
+
+
+def _unserved(fault: Fault, served: set[str]) -> str:
+    """Names the resources of a rule that do not exist."""
+    names = [pattern.resource for pattern in fault.rule.criteria.resources]
+    unknown = [name for name in names if name not in served and "*" not in name]
+    return "".join(f'; there is no resource "{name}"{did_you_mean(name, served)}' for name in unknown)
+
+
+def _order(watcher: Watcher) -> tuple[str, ...]:
+    ctx = watcher.ctx
+    return ctx.info.path, ctx.request.query, ctx.user.name, ctx.request.headers.get("user-agent", "")

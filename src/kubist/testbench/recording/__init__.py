@@ -1,0 +1,1 @@
+"""Recordings of requests and of the changes that they made."""

@@ -1,0 +1,183 @@
+"""Recording: requests that were recorded, within limits, and the clients that follow it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from kubist.base.offload import LONG, away
+from kubist.model.meta.object import Object
+from kubist.testbench.control_api.call import Fields
+from kubist.testbench.faults.matching import Criteria, parse_plain_criteria
+from kubist.testbench.recording.request import Recorded
+
+ENTRIES, MOST_ENTRIES = 10_000, 100_000
+BYTES, MOST_BYTES = 64 << 20, 256 << 20
+MOST_WAITING = 10_000
+WAITING_BYTES = 16 << 20
+"""Requests and bytes that may wait for one client that follows a recording. Further ones are dropped."""
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    """Most requests and bytes of a recording."""
+
+    entries: int = ENTRIES
+    size: int = BYTES
+
+
+def parse_recording(asked: Fields) -> tuple[Criteria, Limits]:
+    """Filters and limits of a recording. Raises 422 if a field is invalid."""
+    criteria = parse_plain_criteria(asked)
+    entries = asked.integer("maxEntries", ENTRIES, least=1)
+    size = asked.integer("maxBytes", BYTES, least=1)
+    for name, value, most in (("maxEntries", entries, MOST_ENTRIES), ("maxBytes", size, MOST_BYTES)):
+        if value > most:
+            asked.reject(name, value, f"must be at most {most}")
+    asked.done()
+    return criteria, Limits(entries, size)
+
+
+class Recording:
+    """Requests that match the criteria, in the order of their responses.
+
+    A recording that is full drops further requests and counts them. A ring drops its oldest instead, and counts
+    nothing.
+    """
+
+    def __init__(
+        self,
+        id_: str,
+        spec: Object,
+        criteria: Criteria,
+        limits: Limits,
+        *,
+        ring: bool = False,
+        refresh: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`refresh` adds the requests that are not added yet."""
+        self.id = id_
+        self._spec = spec
+        self.criteria = criteria
+        self.limits = limits
+        self._ring = ring
+        self._refresh = refresh
+        self.entries: deque[Recorded] = deque()
+        self.size = 0
+        self.dropped = 0
+        self._why = ""
+        self.followers: set[Follower] = set()
+
+    def state(self) -> Object:
+        state: Object = {"id": self.id, **self._spec}
+        state |= {"entries": len(self.entries), "bytes": self.size, "dropped": self.dropped}
+        return state | ({"dropReason": self._why} if self._why else {})
+
+    def add(self, recorded: Recorded, server_room: int) -> int:
+        """Adds a request, or drops it if it does not fit. Returns the number of bytes that it takes."""
+        limits = self.limits
+        before = self.size
+        if self._ring:
+            while self.entries and (
+                len(self.entries) >= limits.entries or self.size + recorded.size > limits.size
+            ):
+                self.size -= self.entries.popleft().size
+        elif len(self.entries) >= limits.entries:
+            return self._drop(f"the limit maxEntries of {limits.entries} requests was reached")
+        elif self.size + recorded.size > limits.size:
+            return self._drop(f"the limit maxBytes of {limits.size} bytes was reached")
+        elif recorded.size > server_room:
+            return self._drop(f"all recordings of the server have {MOST_BYTES} bytes, the most they can have")
+        self.entries.append(recorded)
+        self.size += recorded.size
+        self.tell(recorded)
+        return self.size - before
+
+    def _drop(self, why: str) -> int:
+        self.dropped += 1
+        self._why = why
+        return 0
+
+    def tell(self, recorded: Recorded) -> None:
+        """Sends a request, or the end of a stream, to the clients that follow."""
+        for follower in self.followers:
+            follower.take(recorded)
+
+    def close(self) -> None:
+        for follower in list(self.followers):
+            follower.end()
+
+    async def lines(self, after: int = 0) -> AsyncIterator[bytes]:
+        """Lines of all requests so far, after the one with this id."""
+        for recorded in self._after(after):
+            yield await render(recorded)
+        if self.dropped:
+            yield dropped_line(self.dropped, self._why)
+
+    async def follow(self, after: int = 0) -> AsyncIterator[bytes]:
+        """Lines of all requests so far, then of each further one. A stream has a second line when it ends."""
+        follower = Follower(self._after(after))
+        self.followers.add(follower)
+        try:
+            async for line in follower.lines():
+                yield line
+            if self.dropped:
+                yield dropped_line(self.dropped, self._why)
+        finally:
+            self.followers.discard(follower)
+
+    def _after(self, id_: int) -> list[Recorded]:
+        self._refresh()
+        return [recorded for recorded in self.entries if recorded.id > id_]
+
+
+class Follower:
+    """Requests that wait for a client to read them."""
+
+    def __init__(self, first: Iterable[Recorded]) -> None:
+        self._waiting = deque(first)
+        self._size = 0
+        self._dropped = 0
+        self._ended = False
+        self._news = asyncio.Event()
+
+    def take(self, recorded: Recorded) -> None:
+        if len(self._waiting) >= MOST_WAITING or self._size + recorded.size > WAITING_BYTES:
+            self._dropped += 1
+        else:
+            self._waiting.append(recorded)
+            self._size += recorded.size
+        self._news.set()
+
+    def end(self) -> None:
+        """Ends `lines` after the requests that wait."""
+        self._ended = True
+        self._news.set()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        while True:
+            while self._waiting:
+                recorded = self._waiting.popleft()
+                self._size = max(0, self._size - recorded.size)
+                yield await render(recorded)
+            if self._dropped:
+                yield dropped_line(self._dropped, "the client reads too slowly")
+                self._dropped = 0
+            if self._ended:
+                return
+            self._news.clear()
+            await self._news.wait()
+
+
+async def render(recorded: Recorded) -> bytes:
+    """Line of a request. A long one is made in a worker thread."""
+    return await away(recorded.size > LONG, recorded.line)
+
+
+def dropped_line(count: int, why: str) -> bytes:
+    """Line that says that requests are missing."""
+    return orjson.dumps({"dropped": count, "reason": why}, option=orjson.OPT_APPEND_NEWLINE)

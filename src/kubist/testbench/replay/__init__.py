@@ -1,0 +1,1 @@
+"""Replay of a recording or audit log against another server."""

@@ -1,0 +1,197 @@
+"""Replay: sends the requests of a recording or audit log to another server, in order, and compares the statuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from kubist.model.meta.object import Object
+from kubist.testbench.replay.mapping import Mapping, fill_redacted
+from kubist.testbench.replay.source import Step, read_steps
+
+PATIENCE = 2.0
+"""Seconds for which a request is repeated whose status differs, because control loops may not be done."""
+PATIENCE_IN_ALL = 20.0
+"""Seconds that all requests together may be repeated."""
+PAUSE = 0.02
+MOST_SHOWN = 1000
+"""Differences and skipped requests that a report keeps."""
+AUTHENTICATED = "system:authenticated"
+Headers = list[tuple[str, str]]
+
+
+class Connection(Protocol):
+    """Connection to the new server."""
+
+    def send(self, method: str, target: str, body: bytes | None, headers: Headers) -> tuple[int, Object]:
+        """Status and object of the response; an empty object if it has none."""
+        ...
+
+
+@dataclass(slots=True)
+class Difference:
+    """A request whose status differs from the recorded one."""
+
+    line: int
+    request: str
+    recorded: int
+    status: int
+    message: str
+
+    def __str__(self) -> str:
+        why = f": {self.message}" if self.message else ""
+        return f"line {self.line}: {self.request}: recorded {self.recorded}, now {self.status}{why}"
+
+
+@dataclass(slots=True)
+class Skip:
+    """A request that was not sent."""
+
+    line: int
+    request: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.request}: {self.reason}"
+
+
+@dataclass
+class Report:
+    """Result of a replay."""
+
+    sent: int = 0
+    differing: int = 0
+    skipped: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        """Whether every request that was sent has its recorded status."""
+        return not self.differing
+
+    def __str__(self) -> str:
+        summary = f"{self.sent} requests sent, {self.differing} differ, {self.skipped} skipped"
+        return "\n".join([summary, *(f"  {difference}" for difference in self.differences)])
+
+    def reasons(self) -> dict[str, int]:
+        """Reasons of the skipped requests, with the number of requests."""
+        counts: dict[str, int] = {}
+        for skip in self.skips:
+            counts[skip.reason] = counts.get(skip.reason, 0) + 1
+        return counts
+
+    def state(self) -> Object:
+        """The report as JSON."""
+        return {
+            "sent": self.sent,
+            "differing": self.differing,
+            "skipped": self.skipped,
+            "differences": [
+                {name: getattr(found, name) for name in ("line", "request", "recorded", "status", "message")}
+                for found in self.differences
+            ],
+            "skips": [
+                {"line": found.line, "request": found.request, "reason": found.reason} for found in self.skips
+            ],
+        }
+
+
+def replay_lines(
+    connection: Connection,
+    lines: Iterable[bytes | str],
+    *,
+    impersonate: bool = False,
+    patience: float = PATIENCE,
+) -> Report:
+    """Sends the requests of checked lines."""
+    player = Player(connection, impersonate, patience)
+    for step in read_steps(lines, impersonate=impersonate):
+        player.play(step)
+    return player.report
+
+
+class Player:
+    """Sends requests one after the other, with the names, uids and versions of the new server."""
+
+    def __init__(self, connection: Connection, impersonate: bool, patience: float) -> None:
+        self._connection = connection
+        self._impersonate = impersonate
+        self._patience = patience
+        self._left = PATIENCE_IN_ALL
+        self._mapping = Mapping()
+        self.report = Report()
+
+    def play(self, step: Step) -> None:
+        report = self.report
+        if step.skip:
+            report.skipped += 1
+            if len(report.skips) < MOST_SHOWN:
+                report.skips.append(Skip(step.line, str(step), step.skip))
+            return
+        status, answer = self._send(step, refresh=False)
+        began = time.perf_counter()
+        while self._may_repeat(step, status) and time.perf_counter() - began < min(
+            self._patience, self._left
+        ):
+            time.sleep(PAUSE)
+            status, answer = self._send(step, refresh=True)
+        self._left -= time.perf_counter() - began
+        report.sent += 1
+        self._mapping.learn(step.response, answer)
+        if step.status and status != step.status:
+            report.differing += 1
+            if len(report.differences) < MOST_SHOWN:
+                message = str(answer.get("message", "")) if answer.get("kind") == "Status" else ""
+                report.differences.append(Difference(step.line, str(step), step.status, status, message))
+
+    @staticmethod
+    def _may_repeat(step: Step, status: int) -> bool:
+        """Whether another try may give the recorded status: a read, or a write without effect that succeeded."""
+        if not step.status or status == step.status:
+            return False
+        return step.method in ("GET", "HEAD") or (status >= 400 and step.status < 400)
+
+    def _send(self, step: Step, *, refresh: bool) -> tuple[int, Object]:
+        """`refresh`: uses the newest version of the object, because control loops may have written it."""
+        path = self._mapping.text(step.path)
+        target = f"{path}?{self._mapping.query(step.query)}" if step.query else path
+        headers: Headers = [("User-Agent", "kubist-replay")]
+        body = None
+        if step.body is not None:
+            value = fill_redacted(self._mapping.body(step.body))
+            if step.status < 400:
+                self._set_version(step, path, value, refresh)
+            body = orjson.dumps(value)
+            is_patch = step.method == "PATCH"
+            headers.append(("Content-Type", step.content_type if is_patch else "application/json"))
+        if self._impersonate and step.user:
+            headers.append(("Impersonate-User", step.user))
+            headers += [("Impersonate-Group", group) for group in step.groups if group != AUTHENTICATED]
+        return self._connection.send(step.method, target, body, headers)
+
+    def _set_version(self, step: Step, path: str, value: Any, refresh: bool) -> None:
+        """Sets the newest resource version and uid if the recorded ones were the newest, but are unknown here."""
+        if step.method not in ("PUT", "PATCH") or not isinstance(step.body, dict):
+            return
+        recorded = step.body.get("metadata")
+        version = recorded.get("resourceVersion") if isinstance(recorded, dict) else None
+        if not version or (self._mapping.knows_version(version) and not refresh):
+            return
+        status, current = self._connection.send("GET", _object_path(path), None, [])
+        if status == 200 and isinstance(current.get("metadata"), dict):
+            value["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
+            if "uid" in value["metadata"]:
+                value["metadata"]["uid"] = current["metadata"]["uid"]
+
+
+def _object_path(path: str) -> str:
+    """Path of the object of a subresource: `…/deployments/web/scale` is about `…/deployments/web`."""
+    parts = path.strip("/").split("/")
+    below = 2 if parts[0] == "api" else 3
+    namespaced = len(parts) > below + 2 and parts[below] == "namespaces"
+    return "/" + "/".join(parts[: below + (4 if namespaced else 2)])

@@ -1,0 +1,1 @@
+"""Named snapshots of a server."""

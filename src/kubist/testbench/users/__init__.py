@@ -1,0 +1,1 @@
+"""Users, service accounts and authorization webhooks for tests."""
