@@ -160,7 +160,10 @@ def test_owner_of_the_owner_has_the_default(server: Cluster, namespace: str) -> 
     annotate(server, f"/api/v1/namespaces/{namespace}", "succeed")
     server.load(argo_pod("hello", namespace, owner))
     assert codes(server.wait("pod/hello", has_ended, namespace=namespace)) == {"main": 3, "wait": 0}
-    server.load(argo_pod("other", namespace, {**owner, "uid": "another"}))
+    other = argo_pod("other", namespace, {**owner, "uid": "another"})
+    # Without an owner that exists, the garbage collector would delete the pod.
+    other["metadata"]["ownerReferences"].append({**owner, "controller": False})
+    server.load(other)
     assert codes(server.wait("pod/other", has_ended, namespace=namespace)) == {"main": 0, "wait": 0}
 
 

@@ -14,7 +14,7 @@ def test_summary_has_the_total_and_the_packages_with_the_least_coverage(tmp_path
     files = {
         "src/kubist/api/kinds/core/pod.py": {"executed_lines": [1, 2, 3], "missing_lines": [4]},
         "src/kubist/api/kinds/apps/deployment.py": {"executed_lines": [1], "missing_lines": []},
-        "src/kubist/server/server/server.py": {"executed_lines": [1], "missing_lines": [2, 3, 4]},
+        "src/kubist/server/server.py": {"executed_lines": [1], "missing_lines": [2, 3, 4]},
         "src/kubist/api/kinds/__init__.py": {"executed_lines": [], "missing_lines": []},
     }
     (tmp_path / "coverage.json").write_text(json.dumps({"files": files}))
