@@ -90,10 +90,13 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _kubectl_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Cache of kubectl for this test run. In the user's cache an earlier server on the same port may have left
-    entries."""
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Caches of programs for this test run: of kubectl, because in the user's cache an earlier server on the same port
+    may have left entries, and of Go, if the home directory is read-only."""
     os.environ["KUBECACHEDIR"] = str(tmp_path_factory.mktemp("kubectl-cache"))
+    if not os.access(Path.home(), os.W_OK):
+        for name in ("GOCACHE", "GOPATH"):
+            os.environ.setdefault(name, str(tmp_path_factory.mktemp(name.lower())))
 
 
 @pytest.fixture(scope="session")
