@@ -190,10 +190,11 @@ def short_path() -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def start_bare_helper(directory: Path, idle: float) -> None:
-    """Helper whose servers only return a number, so that nothing is loaded."""
+def start_bare_helper(directory: Path, idle: float, *, first: str = "") -> None:
+    """Helper whose servers only return a number, so that nothing is loaded. It runs the statement `first` before."""
     program = f"""
-import sys
+import os, signal, sys
+{first}
 sys.path += {import_paths()!r}
 from pathlib import Path
 from kubist.testing.envtest.warm import serve
@@ -226,6 +227,19 @@ def test_new_helper_replaces_the_old_one(short_path: Path) -> None:
     os.kill(helper(short_path), signal.SIGTERM)
     wait_for(lambda: not processes(short_path), 60)
     assert not socket_path(short_path).exists()
+
+
+def test_signal_during_a_fork_ends_the_helper(short_path: Path) -> None:
+    """Python ignores exceptions in a hook of os.fork, also those of a signal handler that runs there."""
+    kill = "os.kill(os.getpid(), signal.SIGTERM) if os.path.exists('fork') else None"
+    start_bare_helper(
+        short_path,
+        600.0,
+        first=f"os.chdir({str(short_path)!r}); os.register_at_fork(after_in_parent=lambda: {kill})",
+    )
+    (short_path / "fork").touch()
+    assert warm.is_running(short_path, identity())
+    wait_for(lambda: not processes(short_path), 60)
 
 
 def test_directory_that_others_can_use_is_rejected(short_path: Path) -> None:

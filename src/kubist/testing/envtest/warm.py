@@ -68,7 +68,7 @@ def serve(directory: Path, identity: str, run: Callable[[list[str]], int], idle:
     listener = _Listener(socket_path(directory))
     _detach()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel forgets ended servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, listener.end)
     helper = os.getpid()
     try:
         connection = listener.next_client(idle)
@@ -96,6 +96,7 @@ class _Listener:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._is_ended = False
         self._program = _stamp(Path(kubist.__file__))
         draft = path.with_name(f"socket.{os.getpid()}")
         self._socket = socket.socket(socket.AF_UNIX)
@@ -104,6 +105,12 @@ class _Listener:
         self._socket.listen(128)
         self._own = _stamp(draft)
         draft.rename(path)
+
+    def end(self, *_signal: object) -> None:
+        """Ends the helper. Python ignores an exception of a signal handler that runs in a hook of os.fork. So the loop
+        looks at the attribute, too."""
+        self._is_ended = True
+        sys.exit(0)
 
     def close(self, *, remove: bool) -> None:
         self._socket.close()
@@ -115,7 +122,7 @@ class _Listener:
     def next_client(self, idle: float) -> socket.socket | None:
         """Connection of a client, in a new process; None in the helper at its end."""
         until = time.monotonic() + idle
-        while time.monotonic() < until:
+        while not self._is_ended and time.monotonic() < until:
             ready, _, _ = select.select([self._socket], [], [], min(CHECK_INTERVAL, idle))
             if _stamp(self._path) != self._own or _stamp(Path(kubist.__file__)) != self._program:
                 return None
