@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from kubist.base.http import openssl
+from tests.live import Client
 
 
 def test_tested_python_with_a_shared_openssl_is_reached() -> None:
@@ -79,3 +80,13 @@ def test_malformed_authority_is_an_error() -> None:
         pytest.skip("this Python's OpenSSL cannot be reached")
     with pytest.raises(ValueError, match="not a certificate"):
         openssl.configure(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), [b"\x30\x03abc"])
+
+
+def test_malformed_authority_leaves_open_connections_alone(client: Client) -> None:
+    """OpenSSL keeps errors for each thread. A connection that waits for data takes an old one for its own."""
+    if openssl.library() is None:
+        pytest.skip("this Python's OpenSSL cannot be reached")
+    assert client.ask("GET", "/version").status == 200
+    with pytest.raises(ValueError, match="not a certificate"):
+        openssl.configure(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), [b"\x30\x03abc"])
+    assert client.ask("GET", "/version").status == 200

@@ -44,6 +44,7 @@ _PROTOTYPES: dict[str, tuple[object, list[object]]] = {
     "SSL_CTX_set_cert_verify_callback": (None, [_POINTER, _VerifyCallback, _POINTER]),
     "d2i_X509": (_POINTER, [_POINTER, ctypes.POINTER(ctypes.c_char_p), ctypes.c_long]),
     "X509_free": (None, [_POINTER]),
+    "ERR_clear_error": (None, []),
 }
 
 
@@ -68,6 +69,7 @@ def configure(context: ssl.SSLContext, authorities: Sequence[bytes], *, announce
     for der in dict.fromkeys(authorities if announce else ()):
         certificate = found.d2i_X509(None, ctypes.byref(ctypes.c_char_p(der)), len(der))
         if not certificate:
+            found.ERR_clear_error()  # The next read of a connection in this thread would find the error and fail.
             raise ValueError("not a certificate")
         found.SSL_CTX_add_client_CA(pointer, certificate)
         found.X509_free(certificate)
