@@ -1,1 +1,1 @@
-"""What happens to a request: the handler chain, the verbs, admission, and the rules of every kind."""
+"""The handler chain, the verbs, admission, and the rules of every kind: everything that happens to a request."""

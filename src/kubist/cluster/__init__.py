@@ -1,1 +1,1 @@
-"""What acts by itself: control loops and simulated nodes."""
+"""Control loops and simulated nodes, which act by themselves."""

@@ -1,1 +1,1 @@
-"""What an object is: names, types and fields, encodings, patches, expressions, and versions of Kubernetes."""
+"""Objects: names, types and fields, encodings, patches, expressions, and versions of Kubernetes."""

@@ -112,7 +112,7 @@ def is_own(certificate: x509.Certificate) -> bool:
 
 
 def missing_names(certificate: x509.Certificate, names: Sequence[str]) -> list[str]:
-    """Those host names and IP addresses that a serving certificate does not have."""
+    """Host names and IP addresses that a serving certificate lacks."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
