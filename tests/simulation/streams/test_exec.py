@@ -43,6 +43,18 @@ def test_success_is_reported_in_the_error_channel(cluster: Cluster, shared: str)
     assert (ended.out, ended.err, ended.status) == ("hello\n", "", {"metadata": {}, "status": "Success"})
 
 
+def test_first_message_of_version_5_leaves_clients_time_to_open_their_streams(
+    cluster: Cluster, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remotecommand, "FIRST_MESSAGE_SECONDS", 2.0)
+    client = open_websocket(cluster, path(shared, "exec", command=["true"], stdout="1"), "v5.channel.k8s.io")
+    client.settimeout(0.5)
+    with pytest.raises(websocket.WebSocketTimeoutException):
+        client.recv()
+    client.settimeout(30)
+    assert drain(client).status == {"metadata": {}, "status": "Success"}
+
+
 def test_exit_code_is_reported_as_a_kubelet_does(cluster: Cluster, shared: str) -> None:
     ended = run(cluster, shared, "sh", "-c", "echo before; exit 3")
     assert (ended.out, ended.status) == ("before\n", CODE_3)

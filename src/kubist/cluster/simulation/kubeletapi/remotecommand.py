@@ -21,6 +21,9 @@ CREATION_SECONDS = 30.0
 """Seconds that a SPDY client has to open its streams."""
 LINGER_SECONDS = 5.0
 """Seconds that a SPDY client has to close the connection after the result."""
+FIRST_MESSAGE_SECONDS = 0.02
+"""Seconds from the upgrade to the first message of version 5. client-go begins to read before its streams exist, and
+discards what it reads by then."""
 V5 = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS = (
     V5,
@@ -169,6 +172,8 @@ class WebSocketCommand:
 
     async def _serve(self) -> None:
         wanted = self._wanted
+        if self._protocol == V5:
+            await asyncio.sleep(FIRST_MESSAGE_SECONDS)
         first = STDOUT if wanted.stdout else STDERR if wanted.stderr else ERROR
         self._send(first, b"")
         status = await self._run(self)
