@@ -26,6 +26,7 @@ import kubist
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "architecture.svg"
 SOURCE = ROOT / "src" / "kubist"
+TRANSPORT = str(SOURCE / "base" / "http")
 WITHOUT = ("__main__", "kubist", "errors")
 """Rows of the table that are single modules of public names."""
 ABOUT = {
@@ -63,7 +64,8 @@ def floors(order: list[str]) -> list[Floor]:
 
 
 class Way:
-    """Packages in the order in which calls enter them."""
+    """Packages in the order in which the transport and what it calls enter them. Control loops and the change feed run
+    in the same event loop and do not count."""
 
     def __init__(self, order: list[str]) -> None:
         self.packages: list[str] = []
@@ -73,11 +75,19 @@ class Way:
         if event != "call":
             return
         path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(SOURCE):
+        if path.is_relative_to(SOURCE) and is_called_by_transport(frame):
             parts = path.relative_to(SOURCE.parent).with_suffix("").parts
             package = check_layers.layer_of(".".join(parts), self._order)
             if package not in self.packages:
                 self.packages.append(package)
+
+
+def is_called_by_transport(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(TRANSPORT):
+            return True
+        frame = frame.f_back
+    return False
 
 
 async def send(port: int, token: str, context: ssl.SSLContext, name: str) -> None:
