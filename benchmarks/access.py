@@ -16,8 +16,8 @@ from kubist.api import request as requests
 from kubist.api.config import Config
 from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.api.resources.context import Context
-from kubist.base.http import certificates
 from kubist.base.http.messages import Request
+from kubist.base.http.tls import certificates
 from kubist.server.server import Server
 
 PATH = "/api/v1/namespaces/default/pods/some-pod"

@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 
 from kubist.base.http import HttpServer, server_context
-from kubist.base.http.certificates import new_authority, save
 from kubist.base.http.messages import Answer, Application, Request, Response, Stream, StreamWriter
-from kubist.base.http.tls import HTTP1, HTTP2
+from kubist.base.http.tls.certificates import new_authority, save
+from kubist.base.http.tls.contexts import HTTP1, HTTP2
 
 HEADERS = [
     (b"Audit-Id", b"9f0a2c1e-6f0d-4b7e-9a53-2f1d3c4b5a69"),

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 from bare import HEADERS, body, event
 
-from kubist.base.http.certificates import new_authority, save
+from kubist.base.http.tls.certificates import new_authority, save
 
 Message = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]

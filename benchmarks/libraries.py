@@ -23,8 +23,9 @@ from wsproto.events import TextMessage
 from kubist import Server
 from kubist.api.filters.authentication.authentication import TokenError
 from kubist.api.filters.authentication.tokens import TokenSigner
-from kubist.base.http import client, websocket
-from kubist.base.http.pool import Pool
+from kubist.base.http import websocket
+from kubist.base.http.client import calls
+from kubist.base.http.client.pool import Pool
 
 REPEATS = 7
 
@@ -76,13 +77,13 @@ async def fastest(work: Callable[[], Awaitable[object]], number: int) -> float:
     return min(taken) / number
 
 
-async def calls() -> None:
+async def compare_clients() -> None:
     with Server() as server:
         context = ssl.create_default_context(cafile=str(server.ca))
         url, token = f"{server.url}/version", f"Bearer {server.token}"
         headers, pool = {"Authorization": token}, Pool()
         own = await fastest(
-            lambda: client.get(url, context=context, timeout=5, headers=headers, pool=pool), 200
+            lambda: calls.get(url, context=context, timeout=5, headers=headers, pool=pool), 200
         )
         await pool.close()
         async with httpx.AsyncClient(verify=context, headers=headers) as one:
@@ -100,4 +101,4 @@ async def calls() -> None:
 if __name__ == "__main__":
     tokens()
     frames()
-    asyncio.run(calls())
+    asyncio.run(compare_clients())

@@ -72,9 +72,9 @@ def transport() -> Iterator[Pair]:
 
     from kubist.api import known_paths
     from kubist.base.eager_task import begin
-    from kubist.base.http import hpack
-    from kubist.base.http.known_heads import KnownHeads
-    from kubist.base.http.reader import Reader
+    from kubist.base.http.http1.known_heads import KnownHeads
+    from kubist.base.http.http1.reader import Reader
+    from kubist.base.http.http2 import hpack
 
     class NoKnownHeads(KnownHeads):
         def add(self, data: bytes, headers: dict[str, str]) -> None: ...

@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from kubist.base.http import openssl
+from kubist.base.http.tls import openssl
 from tests import programs
 from tests.live import Client, Live, Pki
 from tests.storage.cluster import EtcdCluster

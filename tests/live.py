@@ -19,7 +19,7 @@ import uvloop
 import yaml
 
 from kubist.api.config import Config
-from kubist.base.http.certificates import new_authority, save
+from kubist.base.http.tls.certificates import new_authority, save
 from kubist.model.meta.object import Object
 from kubist.server.server import Server
 

@@ -29,7 +29,7 @@ def layers(document: str) -> list[str]:
 
 
 def layer_of(module: str, order: list[str]) -> str:
-    """The row of a module: `kubist.base.http.tls` is in `base/http`, `kubist.cli.serve` in `cli`, `kubist` is
+    """The row of a module: `kubist.base.http.tls.contexts` is in `base/http`, `kubist.cli.serve` in `cli`, `kubist` is
     itself."""
     parts = module.split(".")
     if len(parts) > 2 and any(name.startswith(f"{parts[1]}/") for name in order):

@@ -9,7 +9,7 @@ from kubist.api.filters.flowcontrol import flowcontrol
 from kubist.api.kinds.core import configmap
 from kubist.api.objectstore.registry import VALUE_LIMIT
 from kubist.api.verbs import watch
-from kubist.base.http import pool
+from kubist.base.http.client import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.cluster.simulation.shell import filestore

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from kubist.api.config import Config
-from kubist.base.http.certificates import new_authority, save
 from kubist.base.http.messages import Request, Response
+from kubist.base.http.tls.certificates import new_authority, save
 from kubist.model.meta.object import Object
 from kubist.server.server import Server
 

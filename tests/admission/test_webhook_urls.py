@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kubist.api.webhooks.client import WebhookClient, trust
-from kubist.base.http.client import CallFailed, get, post
+from kubist.base.http.client.calls import CallFailed, get, post
 from tests.admission.conftest import Client, WebhookServer, configuration, webhook
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from kubist.base.http.certificates import load_authority, save
+from kubist.base.http.tls.certificates import load_authority, save
 from kubist.model.meta.object import Object
 from tests.live import Client, Pki
 

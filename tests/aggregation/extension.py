@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from kubist.base.http.certificates import new_authority, save
+from kubist.base.http.tls.certificates import new_authority, save
 from kubist.model.meta.object import Object
 
 GROUP, VERSION = "ice.example.com", "v1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubist.api.webhooks.client import resolve
-from kubist.base.http.certificates import load_authority, save
+from kubist.base.http.tls.certificates import load_authority, save
 from tests.aggregation.backends import (
     APISERVICES,
     GROUP,

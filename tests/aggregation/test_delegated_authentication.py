@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 from kubist.server.runtime import front_proxy
 from kubist.server.runtime.pki import prepare
 from kubist.testing import Cluster

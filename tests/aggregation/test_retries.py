@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http.certificates import load_authority, save
-from kubist.base.http.client import CallFailed, get, post
-from kubist.base.http.pool import Pool
+from kubist.base.http.client.calls import CallFailed, get, post
+from kubist.base.http.client.pool import Pool
+from kubist.base.http.tls.certificates import load_authority, save
 from tests.aggregation.backends import Backend
 from tests.live import Pki
 

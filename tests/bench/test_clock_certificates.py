@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 from kubist.testing import Cluster
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -10,7 +10,7 @@ import pytest
 from kubist.api import bootstrap
 from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.api.config import Config
-from kubist.base.http.certificates import new_authority
+from kubist.base.http.tls.certificates import new_authority
 from tests.filters.certs import authority
 
 HEADERS: dict[str, Any] = {

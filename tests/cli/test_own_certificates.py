@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 
 from kubist.api.config import Config
-from kubist.base.http.certificates import load_authority, new_authority, save
+from kubist.base.http.tls.certificates import load_authority, new_authority, save
 from kubist.errors import CertificateError
 from kubist.server.runtime import pki
 from tests.cli.processes import running

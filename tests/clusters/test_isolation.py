@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 from kubist.model.meta.object import Object
 from kubist.server.clusters.hosting import Hosting
 from kubist.testing import Cluster

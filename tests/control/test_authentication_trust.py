@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubist.api.bootstrap.trust import TRUST
-from kubist.base.http.certificates import new_authority
+from kubist.base.http.tls.certificates import new_authority
 from kubist.cluster.control import authenticationtrust
 from tests.live import Live, Pki
 from tests.waiting import wait_for

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
 from kubist.api.filters.authentication.clientca import UID
-from kubist.base.http import openssl
-from kubist.base.http.certificates import new_authority
+from kubist.base.http.tls import openssl
+from kubist.base.http.tls.certificates import new_authority
 from kubist.cluster.control.signing import SIGNERS, check, issue, known_names, validity
 from kubist.testing import Cluster
 from tests import programs

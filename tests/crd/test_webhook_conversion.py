@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http.certificates import load_authority, new_authority, save
+from kubist.base.http.tls.certificates import load_authority, new_authority, save
 from kubist.model.meta.object import Object
 from tests.crd.defining import CRDS, define, definition, obj, version
 from tests.live import Live, Pki

@@ -25,7 +25,7 @@ PACKAGES = (
     "cli",
     "clusters",
     "extras.py",
-    "base/http/tls.py",
+    "base/http/tls/contexts.py",
     "inprocess.py",
     "runtime",
     "server.py",

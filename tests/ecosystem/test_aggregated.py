@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kubist.base.http.certificates import Authority, load_authority, new_authority, save
+from kubist.base.http.tls.certificates import Authority, load_authority, new_authority, save
 from tests.ecosystem.installation import CACHE, build, require
 from tests.ecosystem.servers import Server
 from tests.ecosystem.table import exercises

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http.certificates import new_authority, save
+from kubist.base.http.tls.certificates import new_authority, save
 from kubist.cli.envtest import make_assets
 from tests.cli.processes import environment
 from tests.storage.etcd_server import free_port

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubist.base.http.certificates import new_authority
+from kubist.base.http.tls.certificates import new_authority
 
 SHOW = "print('\\n'.join(sys.modules), file=sys.stderr)"
 

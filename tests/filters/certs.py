@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubist.base.http.certificates import Pair, signature_hash
+from kubist.base.http.tls.certificates import Pair, signature_hash
 
 CLIENT_AUTH = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 

@@ -15,7 +15,7 @@ import yaml
 
 from kubist.api.filters.audit import webhook as auditwebhook
 from kubist.api.filters.audit.webhook import AuditWebhook, WebhookSettings
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 from tests.live import Live, Pki, configmap
 from tests.waiting import wait_for

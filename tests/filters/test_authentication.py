@@ -16,7 +16,7 @@ import pytest
 from kubist.api.config import Config
 from kubist.api.filters.authentication.authentication import TokenError, TokenFile, bearer, websocket_token
 from kubist.api.filters.authentication.requestheader import check_flags
-from kubist.base.http.certificates import load_authority, new_authority, save
+from kubist.base.http.tls.certificates import load_authority, new_authority, save
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, ask
 from tests.live import TOKEN, Client, Live, Pki

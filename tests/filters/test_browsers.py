@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http.ciphers import SUITES, openssl_ciphers
+from kubist.base.http.tls.ciphers import SUITES, openssl_ciphers
 from kubist.model.meta.object import Object
 from tests.live import Live, Pki
 

@@ -19,8 +19,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from kubist.api.filters.authentication.clientca import UID
-from kubist.base.http import openssl
-from kubist.base.http.certificates import save
+from kubist.base.http.tls import openssl
+from kubist.base.http.tls.certificates import save
 from tests.filters.certs import Made, authority, make
 from tests.http.h2client import headers_of
 from tests.live import TOKEN, Live, Pki

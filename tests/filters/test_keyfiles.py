@@ -16,8 +16,8 @@ from kubist.api.filters.authentication.keyfiles import (
     read_public_keys,
 )
 from kubist.api.filters.authentication.tokens import key_id
-from kubist.base.http import pem
-from kubist.base.http.certificates import new_authority
+from kubist.base.http.tls import pem
+from kubist.base.http.tls.certificates import new_authority
 
 PEM = serialization.Encoding.PEM
 PLAIN = serialization.NoEncryption()

@@ -19,7 +19,7 @@ from kubist.api.filters.authentication.claims import ClaimMapping
 from kubist.api.filters.authentication.oidc import OIDC, Issuer
 from kubist.api.filters.kubeconfigfile import read_kubeconfig
 from kubist.api.webhooks.client import trust
-from kubist.base.http.certificates import Pair, save
+from kubist.base.http.tls.certificates import Pair, save
 from tests.filters.certs import authority, make
 
 NAMES = (x509.SubjectAlternativeName([x509.DNSName("a.example")]), False)

@@ -10,7 +10,7 @@ import yaml
 
 from kubist.api.filters import webhooks
 from kubist.api.filters.kubeconfig import review_status
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of
 from tests.live import Client, Live, Pki

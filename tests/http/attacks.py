@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import hpack
 
-from kubist.base.http.frames import Flag, Kind, Setting, frame, settings
+from kubist.base.http.http2.frames import Flag, Kind, Setting, frame, settings
 from tests.http.victim import SECONDS, Victim
 
 MEGABYTE = 1024 * 1024

@@ -12,7 +12,7 @@ import h2.connection
 import h2.events
 import h2.settings
 
-from kubist.base.http.certificates import Pair
+from kubist.base.http.tls.certificates import Pair
 from tests.http.serving import Serving
 
 Pairs = list[tuple[str, str]]

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from kubist.base.http import HttpServer, Limits, server_context
-from kubist.base.http.certificates import Authority, Pair, new_authority, save
 from kubist.base.http.messages import Answer, Request, Response, Stream, StreamWriter
+from kubist.base.http.tls.certificates import Authority, Pair, new_authority, save
 
 T = TypeVar("T")
 JSON = [(b"Content-Type", b"application/json")]

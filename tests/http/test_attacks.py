@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kubist.base.http.frames import Kind
+from kubist.base.http.http2.frames import Kind
 from tests.http.attacks import ATTACKS
 from tests.http.victim import Victim, victim
 from tests.live import TOKEN, Client, Pki

@@ -10,9 +10,9 @@ import pytest
 
 from kubist.base.http import Limits
 from kubist.base.http.bodies import Pieces, add, joined
-from kubist.base.http.fields import request_fields
-from kubist.base.http.frames import Error, Flag, Kind, frame
-from kubist.base.http.hpack import Decoder
+from kubist.base.http.http2.fields import request_fields
+from kubist.base.http.http2.frames import Error, Flag, Kind, frame
+from kubist.base.http.http2.hpack import Decoder
 from kubist.base.http.messages import Answer, Request, Response
 from tests.http.h2client import H2Client, frames_in
 from tests.http.serving import JSON, Pki, Serving, Site

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.base.http.hpack import NO_TABLE, Decoder, HpackError, encode
+from kubist.base.http.http2.hpack import NO_TABLE, Decoder, HpackError, encode
 
 NAMES = st.sampled_from([b":path", b":status", b"accept", b"x-a", b"x-b", b"content-length"]) | st.binary(
     max_size=20

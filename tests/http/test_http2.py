@@ -7,7 +7,7 @@ import time
 import pytest
 
 from kubist.base.http import Limits
-from kubist.base.http.frames import Error, Kind
+from kubist.base.http.http2.frames import Error, Kind
 from tests.http.h2client import H2Client, frames_in
 from tests.http.serving import Pki, Serving, Site, read_all
 from tests.waiting import wait_for

@@ -11,8 +11,8 @@ import hpack
 import pytest
 
 from kubist.base.http import Limits
-from kubist.base.http.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
-from kubist.base.http.hpack import Decoder
+from kubist.base.http.http2.frames import PREFACE, Error, Flag, Kind, frame, reset, settings, window_update
+from kubist.base.http.http2.hpack import Decoder
 from kubist.base.http.messages import Answer, Request
 from tests.http.h2client import H2Client, RawFrame, frames_in
 from tests.http.serving import SHORT, Pki, Serving, Site

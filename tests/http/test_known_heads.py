@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.base.http import Limits
-from kubist.base.http.known_heads import KnownHeads
+from kubist.base.http.http1.known_heads import KnownHeads
+from kubist.base.http.http1.reader import Reader, Refusal
 from kubist.base.http.messages import Request
-from kubist.base.http.reader import Reader, Refusal
 
 
 class _Connection:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kubist.base.http import openssl
+from kubist.base.http.tls import openssl
 from tests.live import Client
 
 

@@ -12,8 +12,8 @@ from cryptography import x509
 
 from kubist.api.config import Config
 from kubist.base.http import server_context
-from kubist.base.http.certificates import Pair, new_authority, save
-from kubist.base.http.sni import CertKey
+from kubist.base.http.tls.certificates import Pair, new_authority, save
+from kubist.base.http.tls.sni import CertKey
 from kubist.server.serving_tls import serving_context
 from tests.http.serving import Pki, Serving, Site
 from tests.waiting import wait_for

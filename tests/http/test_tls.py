@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kubist.base.http import openssl, server_context
-from kubist.base.http.certificates import Pair, load_authority, new_authority, save
-from kubist.base.http.tls import client_context, read_certificates
+from kubist.base.http import server_context
+from kubist.base.http.tls import openssl
+from kubist.base.http.tls.certificates import Pair, load_authority, new_authority, save
+from kubist.base.http.tls.contexts import client_context, read_certificates
 from tests import programs
 from tests.http.serving import Pki, Serving, Site, read_all
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import hpack
 
-from kubist.base.http.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, settings
+from kubist.base.http.http2.frames import DEFAULT_WINDOW, PREFACE, Flag, Kind, frame, settings
 from tests.cli.processes import Running, running
 from tests.live import TOKENS, Pki
 

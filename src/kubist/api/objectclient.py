@@ -27,8 +27,8 @@ from kubist.api.verbs.patch import APPLY, patch
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.services import Services
 from kubist.api.verbs.storage_version import decode_entry, is_converted, to_request_version
+from kubist.base.http.client.pool import Pool
 from kubist.base.http.messages import Request
-from kubist.base.http.pool import Pool
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import APISERVER_MANAGER

@@ -240,7 +240,7 @@ def _check(flag: Flag, value: str) -> None:
         chosen(filter(None, map(str.strip, value.split(","))))
     elif flag.type == "namedCertKey":
         # Saves start-up time: only --tls-sni-cert-key needs it.
-        from kubist.base.http.sni import CertKey
+        from kubist.base.http.tls.sni import CertKey
 
         CertKey.parse(value)
     elif flag.name == "service-cluster-ip-range":

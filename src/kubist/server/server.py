@@ -27,9 +27,9 @@ from kubist.api.resources.runtimeconfig import served_resources
 from kubist.base import eager_task, files
 from kubist.base.clock import CURRENT, SYSTEM, Clock
 from kubist.base.extras import missing_dependency
+from kubist.base.http.client.pool import Pool
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Application
-from kubist.base.http.pool import Pool
 from kubist.base.http.server import HttpServer
 from kubist.base.listening import bound
 from kubist.cluster.control.allocations import repair_allocations

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubist.api.config import Config
-from kubist.base.http.ciphers import minimum_version, openssl_ciphers
-from kubist.base.http.tls import HTTP1, HTTP2, server_context
+from kubist.base.http.tls.ciphers import minimum_version, openssl_ciphers
+from kubist.base.http.tls.contexts import HTTP1, HTTP2, server_context
 from kubist.errors import CertificateError
 
 if TYPE_CHECKING:
-    from kubist.base.http.sni import CertKey
+    from kubist.base.http.tls.sni import CertKey
 
 
 def serving_context(config: Config) -> ssl.SSLContext:
@@ -27,7 +27,7 @@ def serving_context(config: Config) -> ssl.SSLContext:
         cert, key = str(where / "apiserver.crt"), str(where / "apiserver.key")
         if not Path(cert).exists():
             # Saves start-up time: `cryptography` is loaded only to make a certificate.
-            from kubist.base.http import certificates
+            from kubist.base.http.tls import certificates
 
             authority = certificates.new_authority("kubist")
             made = authority.issue_server(serving_names(config))
@@ -40,7 +40,7 @@ def serving_context(config: Config) -> ssl.SSLContext:
     named: list[CertKey] = []
     if config.tls_sni_cert_key:
         # Saves start-up time: only --tls-sni-cert-key needs it.
-        from kubist.base.http.sni import CertKey
+        from kubist.base.http.tls.sni import CertKey
 
         named = [CertKey.parse(value) for value in config.tls_sni_cert_key]
     try:

@@ -11,7 +11,7 @@ import orjson
 
 from kubist.api.aggregation.backend import Backend, netloc
 from kubist.api.aggregation.identity import CHECKER, identity_headers
-from kubist.base.http.client import CallFailed, get
+from kubist.base.http.client.calls import CallFailed, get
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:

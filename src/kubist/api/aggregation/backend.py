@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.webhooks.client import LONGEST_BUNDLE, resolve
 from kubist.base.caching import bounded_cache
-from kubist.base.http.tls import client_context, stamp
+from kubist.base.http.tls.contexts import client_context, stamp
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:

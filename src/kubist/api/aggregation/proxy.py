@@ -13,10 +13,10 @@ from kubist.api.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.api.config import Config
 from kubist.api.resources.context import Objects, User
 from kubist.base import eager_task
-from kubist.base.http.answers import SWITCHING, Head, pieces, read_head
-from kubist.base.http.client import CallFailed, explain
+from kubist.base.http.client.calls import CallFailed, explain
+from kubist.base.http.client.pool import Connection, Pool, Where, begin
+from kubist.base.http.client.responses import SWITCHING, Head, pieces, read_head
 from kubist.base.http.messages import Answer, Headers, Request, Response
-from kubist.base.http.pool import Connection, Pool, Where, begin
 from kubist.model.meta import status
 
 log = logging.getLogger("kubist.aggregation")

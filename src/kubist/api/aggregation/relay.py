@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from kubist.base.http.answers import Head, pieces
+from kubist.base.http.client.responses import Head, pieces
 from kubist.base.http.messages import Headers, Stream, StreamWriter
 
 HIGH_WATER = 1 << 20

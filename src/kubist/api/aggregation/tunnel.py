@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 
 from kubist.api.aggregation.relay import HIGH_WATER, PAUSE_SECONDS
-from kubist.base.http.answers import PIECE
+from kubist.base.http.client.pool import Connection
+from kubist.base.http.client.responses import PIECE
+from kubist.base.http.http1.writers import Tunnel as ClientEnd
 from kubist.base.http.messages import Headers, Request, Stream, StreamWriter
-from kubist.base.http.pool import Connection
-from kubist.base.http.tunnel import Tunnel as ClientEnd
 
 
 def wants_upgrade(request: Request) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubist.base import clock
-from kubist.base.http import pem
-from kubist.base.http.tls import read_certificates
+from kubist.base.http.tls import pem
+from kubist.base.http.tls.contexts import read_certificates
 from kubist.model import featuregates
 
 if TYPE_CHECKING:

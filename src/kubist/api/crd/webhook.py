@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.api.webhooks.client import WebhookClient, trust
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 

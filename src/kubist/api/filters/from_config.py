@@ -22,7 +22,7 @@ from kubist.api.filters.authorization.query import quoted_list
 from kubist.api.filters.authorization.rbac import RBAC
 from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
 from kubist.api.filters.flowcontrol.inflight import InFlight
-from kubist.base.http.tls import read_certificates
+from kubist.base.http.tls.contexts import read_certificates
 from kubist.base.jsontext.quoting import quoted
 from kubist.model import featuregates
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from kubist.api.filters.authentication.tokens import KeySet, TokenSigner
     from kubist.api.filters.authorization.configuration import WebhookSettings
     from kubist.api.objectstore.registry import Registry
+    from kubist.base.http.client.pool import Pool
     from kubist.base.http.messages import Answer, Request
-    from kubist.base.http.pool import Pool
 
 log = logging.getLogger("kubist.filters")
 
@@ -327,7 +327,7 @@ def _audit_webhook(config: Config) -> Sink:
     # Saves start-up time: only --audit-webhook-config-file needs it.
     from kubist.api.filters.audit.webhook import AuditWebhook, WebhookSettings
     from kubist.api.filters.kubeconfig import RemoteReview
-    from kubist.base.http.pool import Pool
+    from kubist.base.http.client.pool import Pool
 
     throttled, truncated = config.audit_webhook_batch_throttle_enable, config.audit_webhook_truncate_enabled
     settings = WebhookSettings(

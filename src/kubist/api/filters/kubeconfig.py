@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 
 from kubist.api.filters.kubeconfigfile import read_kubeconfig
-from kubist.base.http.client import CallFailed, post
-from kubist.base.http.pool import Pool
-from kubist.base.http.tls import stamp
+from kubist.base.http.client.calls import CallFailed, post
+from kubist.base.http.client.pool import Pool
+from kubist.base.http.tls.contexts import stamp
 from kubist.model.meta.object import Object
 
 

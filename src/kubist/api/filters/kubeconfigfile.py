@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kubist.api.webhooks.urls import clean_url
-from kubist.base.http.tls import client_context
+from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 
 

@@ -19,7 +19,7 @@ from kubist.api.filters.authorization.query import AuthorizationQuery, selectors
 from kubist.api.resources.context import Rules, User
 from kubist.base import clock
 from kubist.base.caching import BoundedCache
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:

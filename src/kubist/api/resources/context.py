@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kubist.api.resources.kubelet import Kubelet
     from kubist.api.resources.reinvocation import Reinvocation
     from kubist.api.resources.resource import Resource
+    from kubist.base.http.client.pool import Pool
     from kubist.base.http.messages import Answer, Headers, Request
-    from kubist.base.http.pool import Pool
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from kubist.api.webhooks.urls import clean_path, clean_url
 from kubist.base.caching import bounded_cache
-from kubist.base.http.client import CallFailed, post
-from kubist.base.http.tls import client_context
+from kubist.base.http.client.calls import CallFailed, post
+from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:

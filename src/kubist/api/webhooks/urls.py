@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote_to_bytes, urlsplit, urlunsplit
 
-from kubist.base.http.redirects import PATH_SAFE
+from kubist.base.http.client.redirects import PATH_SAFE
 
 
 def clean_url(url: str) -> str:

@@ -3,6 +3,6 @@ Knows nothing about Kubernetes."""
 
 from kubist.base.http.limits import Limits
 from kubist.base.http.server import HttpServer
-from kubist.base.http.tls import server_context
+from kubist.base.http.tls.contexts import server_context
 
 __all__ = ["HttpServer", "Limits", "server_context"]

@@ -9,10 +9,10 @@ import socket
 import ssl
 
 from kubist.base.caching import bounded_cache
-from kubist.base.http.heads import date_line
+from kubist.base.http.http1.heads import date_line
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Application, Request, Response, Stream
-from kubist.base.http.tls import peer_certificates
+from kubist.base.http.tls.contexts import peer_certificates
 
 log = logging.getLogger("kubist.http")
 

@@ -7,8 +7,8 @@ import socket
 import ssl
 
 from kubist.base.http.connection import Connection, Host, log
-from kubist.base.http.http1 import Http1
-from kubist.base.http.http2 import Http2
+from kubist.base.http.http1.connection import Http1
+from kubist.base.http.http2.connection import Http2
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Application
 

@@ -6,12 +6,12 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING
 
-from kubist.base.http.heads import head
+from kubist.base.http.http1.heads import head
+from kubist.base.http.http1.writers import RawWriter
 from kubist.base.http.messages import Request, Response, Stream
-from kubist.base.http.writers import RawWriter
 
 if TYPE_CHECKING:
-    from kubist.base.http.http1 import Http1
+    from kubist.base.http.http1.connection import Http1
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x81, 0x82, 0x88, 0x89, 0x8A

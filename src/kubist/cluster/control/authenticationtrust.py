@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.base import clock
-from kubist.base.http.tls import CHECK_INTERVAL, stamp
+from kubist.base.http.tls.contexts import CHECK_INTERVAL, stamp
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.storage.cache.cache import Change

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPri
 from cryptography.x509.oid import NameOID
 
 from kubist.base import clock
-from kubist.base.http.certificates import signature_hash
+from kubist.base.http.tls.certificates import signature_hash
 
 YEAR = datetime.timedelta(days=365)
 MINIMUM_LIFETIME = datetime.timedelta(minutes=10)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubist.api.config import SERVE_DEFAULTS
 from kubist.base import files
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 from kubist.model.meta.object import Object
 from kubist.server.runtime.front_proxy import front_proxy, make_front_proxy
 

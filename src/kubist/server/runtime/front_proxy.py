@@ -10,7 +10,7 @@ from typing import Any
 from cryptography import x509
 
 from kubist.api.config import Config
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 
 AUTHORITY, CLIENT = "front-proxy-ca", "front-proxy-client"
 RENEWAL = datetime.timedelta(days=30)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubist.api.config import Config
 from kubist.base import files
-from kubist.base.http import certificates
+from kubist.base.http.tls import certificates
 from kubist.errors import CertificateError
 from kubist.server.runtime import kubeconfig
 from kubist.server.runtime.front_proxy import RENEWAL, front_proxy, make_front_proxy

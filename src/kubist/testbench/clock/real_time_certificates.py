@@ -13,7 +13,7 @@ from kubist.api.filters.authentication.clientca import ClientCA, Rejected
 from kubist.api.resources.context import User
 from kubist.base.clock import CURRENT, SYSTEM
 from kubist.base.http.messages import Request
-from kubist.base.http.tls import read_certificates
+from kubist.base.http.tls.contexts import read_certificates
 
 CONTROL = "/kubist/v1/"
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from kubist.base.http.tls import client_context
+from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 
 TIMEOUT = 60.0

@@ -9,7 +9,7 @@ from kubist.api.filters.kubeconfig import review_status
 from kubist.api.filters.webhooks import Webhook
 from kubist.api.resources.context import Objects
 from kubist.api.webhooks.client import WebhookClient
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 
 

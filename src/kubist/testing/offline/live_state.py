@@ -12,8 +12,8 @@ import orjson
 from kubist.api.filters.kubeconfigfile import read_kubeconfig
 from kubist.api.resources.paths import path_of
 from kubist.api.resources.resource import Resource
-from kubist.base.http.client import CallFailed, get
-from kubist.base.http.pool import Pool
+from kubist.base.http.client.calls import CallFailed, get
+from kubist.base.http.client.pool import Pool
 from kubist.model.meta.object import Object
 from kubist.testing.offline import order
 from kubist.testing.offline.findings import WARNING, Finding, Report

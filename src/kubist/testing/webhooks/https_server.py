@@ -11,11 +11,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from kubist.base.http import certificates
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Request, Response
 from kubist.base.http.server import HttpServer
-from kubist.base.http.tls import HTTP1, server_context
+from kubist.base.http.tls import certificates
+from kubist.base.http.tls.contexts import HTTP1, server_context
 from kubist.model.meta.object import Object
 from kubist.testing.webhooks.hook import Hook
 

@@ -13,7 +13,7 @@ from kubist.api.admission.webhooks import review
 from kubist.api.kinds.admissionregistration.expressions import Environment
 from kubist.api.resources.context import Context
 from kubist.api.webhooks.client import WebhookClient
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 

@@ -14,7 +14,7 @@ import orjson
 
 from kubist.api.filters.audit.audit import Sink
 from kubist.base import eager_task
-from kubist.base.http.client import CallFailed
+from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 
 log = logging.getLogger("kubist.filters")

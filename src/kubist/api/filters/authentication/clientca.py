@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubist.base import clock
 from kubist.base.caching import BoundedCache
 from kubist.base.http.messages import Request
-from kubist.base.http.tls import CHECK_INTERVAL, read_certificates, stamp
+from kubist.base.http.tls.contexts import CHECK_INTERVAL, read_certificates, stamp
 
 if TYPE_CHECKING:
     from cryptography import x509

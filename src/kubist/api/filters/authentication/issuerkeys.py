@@ -14,7 +14,7 @@ import orjson
 from kubist.api.filters.authentication.authentication import TokenError
 from kubist.api.filters.authentication.keyfiles import PublicKey
 from kubist.api.filters.authentication.tokens import Claims, KeySet, UnknownSigner, read_jwk
-from kubist.base.http.client import CallFailed, get
+from kubist.base.http.client.calls import CallFailed, get
 
 log = logging.getLogger("kubist.filters")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from kubist.api.filters.authentication.claims import ClaimMapping, Rule, Source
 from kubist.api.filters.authentication.oidc import ALGORITHMS, Issuer
-from kubist.base.http.tls import client_context
+from kubist.base.http.tls.contexts import client_context
 from kubist.model import cel
 from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.model.meta.fields import FieldError, duplicate, invalid, required, summary

@@ -12,7 +12,7 @@ from kubist.api.filters.authentication.issuerkeys import IssuerKeys
 from kubist.api.filters.authentication.tokens import Claims, UnknownSigner, issuer_of
 from kubist.api.filters.authorization.query import quoted_list
 from kubist.base import clock
-from kubist.base.http.tls import client_context
+from kubist.base.http.tls.contexts import client_context
 from kubist.base.jsontext.quoting import quoted
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")

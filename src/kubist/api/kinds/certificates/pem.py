@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from kubist.base.http.pem import blocks
+from kubist.base.http.tls.pem import blocks
 
 _CURVES = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
 

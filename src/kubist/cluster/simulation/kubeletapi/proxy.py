@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubist.base import eager_task
-from kubist.base.http.answers import pieces, read_head
-from kubist.base.http.client import explain
+from kubist.base.http.client.calls import explain
+from kubist.base.http.client.pool import LIMIT, Where, begin
+from kubist.base.http.client.responses import pieces, read_head
 from kubist.base.http.messages import Headers, Request, Response
-from kubist.base.http.pool import LIMIT, Where, begin
 from kubist.cluster.simulation.kubeletapi.targets import Target, TargetError, explanation, target_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import bad_request, unavailable

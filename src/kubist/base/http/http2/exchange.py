@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from kubist.base.http.bodies import Pieces, add, size, windows
 from kubist.base.http.connection import log, stop
-from kubist.base.http.frames import Error
-from kubist.base.http.heads import BODILESS
+from kubist.base.http.http1.heads import BODILESS
+from kubist.base.http.http2.frames import Error
 from kubist.base.http.messages import Answer, HangUp, Request, Stream
 
 if TYPE_CHECKING:
-    from kubist.base.http.http2 import Http2
+    from kubist.base.http.http2.connection import Http2
 
 
 class Exchange:

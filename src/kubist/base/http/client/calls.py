@@ -8,9 +8,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kubist.base import eager_task
-from kubist.base.http.answers import Head, pieces, read_head
-from kubist.base.http.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
-from kubist.base.http.redirects import Outgoing, RedirectFailed, address, next_request
+from kubist.base.http.client.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
+from kubist.base.http.client.redirects import Outgoing, RedirectFailed, address, next_request
+from kubist.base.http.client.responses import Head, pieces, read_head
 
 
 class CallFailed(Exception):

@@ -14,12 +14,12 @@ import httptools
 
 from kubist.base.http.bodies import Pieces, add, joined
 from kubist.base.http.connection import NEVER, header_name
-from kubist.base.http.fields import BROKEN_ESCAPE, METHOD_LENGTH, join_repeated
-from kubist.base.http.known_heads import KnownHeads
+from kubist.base.http.http1.known_heads import KnownHeads
+from kubist.base.http.http2.fields import BROKEN_ESCAPE, METHOD_LENGTH, join_repeated
 from kubist.base.http.messages import Request, Response
 
 if TYPE_CHECKING:
-    from kubist.base.http.http1 import Http1
+    from kubist.base.http.http1.connection import Http1
 
 
 _COMMON = re.compile(rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) |[\r\n]")

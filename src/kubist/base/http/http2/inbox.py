@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from kubist.base.http.frames import (
+from kubist.base.http.http2.frames import (
     DEFAULT_FRAME_SIZE,
     HEAD_SIZE,
     LARGEST_WINDOW,
@@ -25,10 +25,10 @@ from kubist.base.http.frames import (
     unpack_head,
     unpack_settings,
 )
-from kubist.base.http.hpack import Decoder, Header, HpackError, TooLarge
+from kubist.base.http.http2.hpack import Decoder, Header, HpackError, TooLarge
 
 if TYPE_CHECKING:
-    from kubist.base.http.http2 import Http2
+    from kubist.base.http.http2.connection import Http2
 
 _CONTINUATIONS = 256
 _FLOOD_SECONDS = 10.0

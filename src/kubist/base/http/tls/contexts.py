@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubist.base.http import openssl, pem
+from kubist.base.http.tls import openssl, pem
 from kubist.errors import CertificateError
 
 if TYPE_CHECKING:
-    from kubist.base.http.sni import CertKey, Selector
+    from kubist.base.http.tls.sni import CertKey, Selector
 
 if sys.version_info < (3, 13):
     from _ssl import ENCODING_DER
@@ -72,7 +72,7 @@ def server_context(
     context._files = _Files(cert_file, key_file, authorities, alpn, minimum, ciphers, announce)
     if named:
         # Saves start-up time: only --tls-sni-cert-key needs it.
-        from kubist.base.http.sni import Selector
+        from kubist.base.http.tls.sni import Selector
 
         others = [_Files(pair[0], pair[1], authorities, alpn, minimum, ciphers, announce) for pair in named]
         context._files.select_by_name(Selector(named, [other.context for other in others], address))

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from kubist.base.caching import bounded_cache
-from kubist.base.http.hpack import Header
+from kubist.base.http.http2.hpack import Header
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _LENGTH = re.compile(r"[0-9]{1,18}").fullmatch

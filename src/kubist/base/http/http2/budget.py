@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from kubist.base.http.exchange import Exchange
-from kubist.base.http.frames import window_update
+from kubist.base.http.http2.exchange import Exchange
+from kubist.base.http.http2.frames import window_update
 
 if TYPE_CHECKING:
-    from kubist.base.http.http2 import Http2
+    from kubist.base.http.http2.connection import Http2
 
 _PADDING = 256
 """Maximum padding of a frame, in bytes. The window gets it back, but must have room for it until then."""

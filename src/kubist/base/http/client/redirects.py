@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
-from kubist.base.http.answers import Head
+from kubist.base.http.client.responses import Head
 
 LIMIT = 10
 """Maximum number of requests of one call."""

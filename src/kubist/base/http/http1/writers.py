@@ -1,4 +1,4 @@
-"""Writers of HTTP/1.1 streams, each on a connection of its own. WebSocket and tunnel extend them.
+"""Writers of HTTP/1.1 streams, each on a connection of its own, and tunnels. WebSocket extends them.
 
 All writes of one turn of the event loop are sent together: one chunk, one TLS record, one system call. A stream
 that has just sent waits up to GATHER seconds, so a busy watch costs per piece, not per event.
@@ -13,7 +13,7 @@ from kubist.base.http.connection import log, stop
 from kubist.base.http.messages import Stream
 
 if TYPE_CHECKING:
-    from kubist.base.http.http1 import Http1
+    from kubist.base.http.http1.connection import Http1
 
 GATHER = 0.01
 """Seconds between two pieces of one stream. The first piece after a pause is sent at once."""
@@ -145,3 +145,20 @@ class ChunkedWriter(RawWriter):
     def _end(self) -> None:
         self._connection.transport.write(b"0\r\n\r\n")
         self._connection.answered(keep_alive=True)
+
+
+class Tunnel(RawWriter):
+    """Client side of a tunnel: after the head of the response, bytes pass unchanged in both directions.
+
+    Writes are sent at once, without gathering.
+    """
+
+    __slots__ = ()
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.flush()
+
+    def receive(self, data: bytes) -> None:
+        if self._stream.received is not None and not self.closed:
+            self._stream.received(data)

@@ -10,8 +10,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from kubist.base.http.bodies import WINDOW
-from kubist.base.http.exchange import Exchange
-from kubist.base.http.frames import (
+from kubist.base.http.http2.exchange import Exchange
+from kubist.base.http.http2.frames import (
     DEFAULT_FRAME_SIZE,
     DEFAULT_WINDOW,
     Error,
@@ -21,11 +21,11 @@ from kubist.base.http.frames import (
     frame_head,
     reset,
 )
-from kubist.base.http.hpack import NO_TABLE, encode
+from kubist.base.http.http2.hpack import NO_TABLE, encode
 from kubist.base.http.messages import Headers
 
 if TYPE_CHECKING:
-    from kubist.base.http.http2 import Http2
+    from kubist.base.http.http2.connection import Http2
 
 _QUANTUM = 64 * 1024
 

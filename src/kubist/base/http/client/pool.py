@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kubist.base.http.answers import Head
+from kubist.base.http.client.responses import Head
 
 IDLE_SECONDS = 60.0
 IDLE_EACH = 8

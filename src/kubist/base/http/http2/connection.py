@@ -9,11 +9,11 @@ import asyncio
 
 from kubist.base.eager_task import begin
 from kubist.base.http.bodies import joined
-from kubist.base.http.budget import Budget
 from kubist.base.http.connection import NEVER, Connection, Host
-from kubist.base.http.exchange import Exchange
-from kubist.base.http.fields import Malformed, check_trailers, request_fields
-from kubist.base.http.frames import (
+from kubist.base.http.http2.budget import Budget
+from kubist.base.http.http2.exchange import Exchange
+from kubist.base.http.http2.fields import Malformed, check_trailers, request_fields
+from kubist.base.http.http2.frames import (
     DEFAULT_FRAME_SIZE,
     DEFAULT_WINDOW,
     LARGEST_FRAME_SIZE,
@@ -30,10 +30,10 @@ from kubist.base.http.frames import (
     settings,
     window_update,
 )
-from kubist.base.http.hpack import Header
-from kubist.base.http.inbox import Inbox
+from kubist.base.http.http2.hpack import Header
+from kubist.base.http.http2.inbox import Inbox
+from kubist.base.http.http2.outbox import Outbox
 from kubist.base.http.messages import Headers, Request
-from kubist.base.http.outbox import Outbox
 
 _STREAM_WINDOW = DEFAULT_WINDOW
 _CONNECTION_WINDOW = 4 * 1024 * 1024

@@ -1,0 +1,1 @@
+"""Client for other servers: calls on pooled connections, responses, redirects."""

@@ -1,0 +1,1 @@
+"""HTTP/2 (RFC 9113): connections, frames, header compression, and streams."""

@@ -1,0 +1,1 @@
+"""TLS: contexts of servers and clients, certificates, cipher suites."""
