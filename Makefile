@@ -74,11 +74,11 @@ check: $(DEV)
 
 # The documentation as a site, in site/. `make docs-serve` shows it at http://127.0.0.1:8000.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/zensical build --strict --config-file mkdocs.yml
 	@echo "Open site/index.html in a browser. \`make docs-serve\` adds the search."
 
 docs-serve: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+	$(BIN)/zensical serve --config-file mkdocs.yml
 
 $(VENV)/.docs: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -4,7 +4,7 @@
     python tools/make_terminal.py
 
 The script starts `kubist serve --workloads` on a free port, runs the commands below with its kubeconfig, and draws
-commands and output as an animated terminal.
+commands and output as a terminal. All rows are legible from the start; each lights up when it appeared.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def drawn(rows: list[Row]) -> str:
             'role="img" aria-label="kubist serve, kubectl create deployment, rollout status, pods that run and fail">',
             "<style>",
             "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}",
-            ".row{opacity:0;animation:show .01s linear forwards}",
+            ".row{opacity:.4;animation:show .01s linear forwards}",
             "@keyframes show{to{opacity:1}}",
             "@media (prefers-reduced-motion:reduce){.row{opacity:1;animation:none}}",
             "</style>",
