@@ -24,7 +24,7 @@ def decoded(crd: Object) -> Object:
     obj: Object = decode_value(RESOURCE.schema, crd).object
     strategy.default(obj)
     if not obj["status"].get("conditions"):
-        strategy.prepare_for_create(None, obj)  # type: ignore[arg-type]
+        strategy.prepare(None, obj, None)  # type: ignore[arg-type]
     return obj
 
 

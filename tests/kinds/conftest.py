@@ -14,6 +14,8 @@ from kubist.api.config import Config
 from kubist.api.resources.context import User
 from kubist.api.resources.resource import Resources
 from kubist.api.resources.strategy import Update
+from kubist.api.verbs.validation import kind_errors
+from kubist.api.verbs.write_path import prepare_for_create, prepare_for_update
 from kubist.model.meta.object import Object
 from kubist.model.schema.strict import decode_value
 
@@ -27,6 +29,7 @@ class Kind:
         self.resource = next(r for r in Resources() if (r.api_version, r.kind) == (api_version, kind))
         self.strategy, self.schema = self.resource.strategy, self.resource.schema
         self.context: Any = SimpleNamespace(
+            resource=self.resource,
             now="2030-01-01T00:00:00Z",
             config=Config(),
             dry_run=False,
@@ -49,31 +52,31 @@ class Kind:
 
     def create(self, given: str | Object) -> Object:
         obj = self.decode(given)
-        self.strategy.prepare_for_create(self.context, obj)
+        prepare_for_create(self.context, obj)
         return obj
 
     def create_errors(self, given: str | Object) -> Causes:
         """Causes with which a create is rejected."""
-        return causes(self.strategy.validate_create(self.context, self.create(given)))
+        return causes(self.strategy.validate(self.context, self.create(given), None))
 
     def warnings(self, given: str | Object) -> list[str]:
-        return list(self.strategy.warnings_on_create(self.context, self.create(given)))
+        return list(self.strategy.warnings(self.context, self.create(given), None))
 
     def update(self, old: str | Object, new: str | Object, subresource: str = "") -> Object:
         """New object after preparation of an update of the old one."""
         before, after = self.decode(old), self.decode(new)
-        self._update_rules(subresource).prepare_for_update(self.context, after, before)
+        prepare_for_update(self.context, self._update_rules(subresource), after, before)
         return after
 
     def update_errors(self, old: str | Object, new: str | Object, subresource: str = "") -> Causes:
         before = self.decode(old)
         after = self.update(old, new, subresource)
-        return causes(self._update_rules(subresource).validate_update(self.context, after, before))
+        return causes(kind_errors(self.context, self._update_rules(subresource), after, before))
 
     def stored(self, given: str | Object) -> Object:
         """Created object as stored. Fails if the create is rejected."""
         obj = self.create(given)
-        assert causes(self.strategy.validate_create(self.context, obj)) == []
+        assert causes(self.strategy.validate(self.context, obj, None)) == []
         return obj
 
     def changed(self, old: Object, how: Callable[[Object], Any], subresource: str = "") -> Object:

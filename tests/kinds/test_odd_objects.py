@@ -1,12 +1,15 @@
 """Random objects of every kind: validation accepts or rejects them, and never raises."""
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kubist.api.resources.resource import Resource, Resources
 from kubist.api.resources.strategy import Update
+from kubist.api.verbs.validation import kind_errors
+from kubist.api.verbs.write_path import prepare_for_create, prepare_for_update
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.schema.node import Schema
 from kubist.model.schema.strict import decode_value
@@ -89,11 +92,12 @@ def test_odd_objects_are_accepted_or_rejected(resource: Resource, bare_context: 
         one, other = made(resource, chance), made(resource, chance)
         if one is None or other is None:
             continue
-        strategy.prepare_for_create(bare_context, one)
-        strategy.validate_create(bare_context, one)
-        list(strategy.warnings_on_create(bare_context, one))
+        context: Any = SimpleNamespace(**vars(bare_context) | {"resource": resource})
+        prepare_for_create(context, one)
+        strategy.validate(context, one, None)
+        list(strategy.warnings(context, one, None))
         strategy.selectable_fields(one)
         for way in ways:
-            way.prepare_for_update(bare_context, other, one)
-            way.validate_update(bare_context, other, one)
-            list(way.warnings_on_update(bare_context, other, one))
+            prepare_for_update(context, way, other, one)
+            kind_errors(context, way, other, one)
+            list(way.warnings(context, other, one))

@@ -174,11 +174,8 @@ def test_policy_author_must_be_allowed_to_read_parameters(
 
     context = policies.context
     context.user, context.objects, context.authorize = User("jo", groups=groups), NoObjects(), authorize
-    context.resource = type(
-        "R", (), {"group": "admissionregistration.k8s.io", "kind": "ValidatingAdmissionPolicy"}
-    )
     obj = policies.create(policy(paramKind={"apiVersion": "example.com/v1", "kind": "Limit"}))
     told = pytest.raises(APIError, match=r"spec\.paramKind: Forbidden") if refused else nullcontext()
     with told:
-        asyncio.run(policies.strategy.before_create(context, obj, Allocations()))
+        asyncio.run(policies.strategy.before_write(context, obj, None, Allocations()))
     assert asked == ([] if groups else [("get", "example.com", "*")])

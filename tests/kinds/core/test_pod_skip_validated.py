@@ -70,7 +70,7 @@ def _said(spec: Object) -> tuple[list[str], list[str], str]:
     pod: Object = {"metadata": {"name": "p", "namespace": "n"}, "spec": copy.deepcopy(spec)}
     strategy.default(pod)
     errors = [str(error) for error in validate_new(pod, allow_privileged=True)]
-    warnings = [] if errors else list(strategy.warnings_on_create(None, pod))  # type: ignore[arg-type]
+    warnings = [] if errors else list(strategy.warnings(None, pod, None))  # type: ignore[arg-type]
     return errors, warnings, qos.qos_class(pod["spec"])
 
 

@@ -69,9 +69,9 @@ def decoded(value: Any) -> Any:
 def test_arbitrary_pods_never_raise(first: Any, second: Any) -> None:
     context: Any = SimpleNamespace(now="2030-01-01T00:00:00Z", config=Config(), warn=lambda text: None)
     old = decoded(first)
-    strategy.prepare_for_create(context, old)
-    strategy.validate_create(context, old)
-    list(strategy.warnings_on_create(context, old))
+    strategy.prepare(context, old, None)
+    strategy.validate(context, old, None)
+    list(strategy.warnings(context, old, None))
     strategy.selectable_fields(old)
     for way in (
         strategy,
@@ -79,5 +79,5 @@ def test_arbitrary_pods_never_raise(first: Any, second: Any) -> None:
     ):
         new: Any = decoded(second)
         changed: Any = way
-        changed.prepare_for_update(context, new, old)
-        changed.validate_update(context, new, old)
+        changed.prepare(context, new, old)
+        changed.validate(context, new, old)

@@ -49,15 +49,15 @@ def test_conversion_to_core_round_trips(events: Any) -> None:
     ],
 )
 def test_invalid_event_is_rejected(events: Any, changes: dict[str, Any], expected: list[str]) -> None:
-    assert fields(events.strategy.validate_create(events.context, stored(events, **changes))) == expected
+    assert fields(events.strategy.validate(events.context, stored(events, **changes), None)) == expected
 
 
 def test_all_fields_but_series_are_immutable(events: Any) -> None:
     old = stored(events)
     series = {"count": 2, "lastObservedTime": "2024-01-01T00:00:00.000000Z"}
-    assert events.strategy.validate_update(events.context, stored(events, series=series), old) == []
+    assert events.strategy.validate(events.context, stored(events, series=series), old) == []
     changed = stored(events, note="other", regarding={"namespace": "d", "name": "x"})
-    assert fields(events.strategy.validate_update(events.context, changed, old)) == [
+    assert fields(events.strategy.validate(events.context, changed, old)) == [
         "involvedObject",
         "message",
     ]

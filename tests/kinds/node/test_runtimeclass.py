@@ -49,6 +49,6 @@ def test_deprecated_node_labels_warn(classes: Any) -> None:
             "scheduling": {"nodeSelector": {"beta.kubernetes.io/os": "linux"}},
         }
     )
-    assert list(classes.strategy.warnings_on_create(classes.context, new)) == [
+    assert list(classes.strategy.warnings(classes.context, new, None)) == [
         'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead'
     ]

@@ -42,11 +42,13 @@ class CustomStatus(Update):
     """`/status`: only the status changes."""
 
     reset_fields = ("metadata", "spec")
+    restored_fields = ()
+    metadata_rules = ()
 
     def __init__(self, version: Version) -> None:
         self.version = version
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         found = new.get("status")
         has_status = "status" in new
         managed = new["metadata"].get("managedFields")
@@ -65,16 +67,14 @@ class CustomStatus(Update):
         else:
             new.pop("status", None)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         version = self.version
         errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
         before = OldValue(new, old, version.props)
         if version.status_validator is not None and "status" in new:
             errors += version.status_validator.validate(new["status"], "status", before.key("status"))
         errors += scale_status_errors(version, new)
-        found = version.validate_lists(new)
-        if found and not version.validate_lists(old):
-            errors += found
+        errors += version.validate_lists(new, old)
         return errors + rule_errors(ctx, version, errors, new, old, before)
 
 
@@ -95,6 +95,7 @@ class CustomStrategy(Strategy):
     unconditional_update = False
     qualified_finalizers = False
     validates_metadata = True
+    metadata_rules = ()
 
     def __init__(
         self,
@@ -108,16 +109,16 @@ class CustomStrategy(Strategy):
         self.version = version
         self.conversion = conversion
         self.terminating = terminating
-        self.deprecation = deprecation  # type: ignore[misc]
+        self.deprecation = deprecation
         self.namespace_selectable = namespaced
-        self.reset_fields = ("status",) if version.status else ()  # type: ignore[misc]
-        self.subresources: dict[str, Update | Scale | Create | Connect] = {}  # type: ignore[misc]
+        self.reset_fields = ("status",) if version.status else ()
+        self.subresources: dict[str, Update | Scale | Create | Connect] = {}
         if version.status:
             self.subresources["status"] = CustomStatus(version)
         if version.scale is not None:
             self.subresources["scale"] = CustomScale(version.scale)
         self.selectable = columns.selectable(version.spec)
-        self.field_labels = {name: name for name in self.selectable}  # type: ignore[misc]
+        self.field_labels = {name: name for name in self.selectable}
         self.columns = columns.columns(version.spec)
         """Table columns after the name: `kubist.api.crd.columns.Column`."""
 
@@ -136,60 +137,43 @@ class CustomStrategy(Strategy):
     def default(self, obj: Object) -> None:
         self.version.default(obj)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is not None:
+            if any(new.get(key) != old.get(key) for key in new.keys() | old.keys() if key != "metadata"):
+                raise_generation(new, old)
+            return
         if self.terminating:
             raise status.forbidden(
                 ctx.resource.group,
                 ctx.resource.resource,
-                obj["metadata"].get("name", ""),
+                new["metadata"].get("name", ""),
                 "create not allowed while custom resource definition is terminating",
             )
         if self.version.status:
-            obj.pop("status", None)
-        obj["metadata"]["generation"] = 1
+            new.pop("status", None)
+        new["metadata"]["generation"] = 1
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        if self.version.status:
-            if "status" in old:
-                new["status"] = old["status"]
-            else:
-                new.pop("status", None)
-        if any(new.get(key) != old.get(key) for key in new.keys() | old.keys() if key != "metadata"):
-            raise_generation(new, old)
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        version = self.version
-        errors = objectmeta.validate_create(
-            obj["metadata"],
-            namespaced=ctx.resource.namespaced,
-            validate_name=self.validate_name,
-            qualified_finalizers=False,
-        )
-        if version.validator is not None:
-            errors += version.validator.validate(obj)
-        errors += scale_spec_errors(version, obj) + scale_status_errors(version, obj)
-        errors += version.validate_embedded(obj)
-        errors += version.validate_lists(obj)
-        return errors + rule_errors(ctx, version, errors, obj, None, None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        version = self.version
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        before = OldValue(new, old, version.props)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        version, before = self.version, None
+        if old is None:
+            errors = objectmeta.validate_create(
+                new["metadata"],
+                namespaced=ctx.resource.namespaced,
+                validate_name=self.validate_name,
+                qualified_finalizers=False,
+            )
+        else:
+            errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+            before = OldValue(new, old, version.props)
         if version.validator is not None:
             errors += version.validator.validate(new, "", before)
         errors += scale_spec_errors(version, new) + scale_status_errors(version, new)
         errors += version.validate_embedded(new)
-        found = version.validate_lists(new)
-        if found and not version.validate_lists(old):
-            errors += found
+        errors += version.validate_lists(new, old)
         return errors + rule_errors(ctx, version, errors, new, old, before)
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return objectmeta.finalizer_warnings(obj["metadata"])
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return objectmeta.finalizer_warnings(new["metadata"], old["metadata"])
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        return objectmeta.finalizer_warnings(new["metadata"], old["metadata"] if old is not None else None)
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
         return {name: path.text(obj) for name, path in self.selectable.items()}

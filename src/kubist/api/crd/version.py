@@ -125,10 +125,12 @@ class Version:
         if self._fill is not None:
             self._fill(obj)
 
-    def validate_lists(self, obj: Object) -> list[FieldError]:
+    def validate_lists(self, new: Object, old: Object | None) -> list[FieldError]:
+        """Errors of lists that are sets or maps, unless the old object has such errors too."""
         if "x-kubernetes-list-type" not in self._keywords:
             return []
-        return listtypes.validate(self.structural, obj)
+        errors = listtypes.validate(self.structural, new)
+        return [] if errors and old is not None and listtypes.validate(self.structural, old) else errors
 
     def validate_embedded(self, obj: Object) -> list[FieldError]:
         return embedded.validate(self.structural, obj) if self.embeds else []

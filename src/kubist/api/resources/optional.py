@@ -70,7 +70,7 @@ class _Derived(Resource):
         since = _OPTIONAL[self.group, self.version][1]
         if since:
             warning = f"{self.api_version} {self.kind} is deprecated in {since}"
-            strategy.deprecation = warning  # type: ignore[misc]
+            strategy.deprecation = warning
         return strategy
 
 

@@ -6,7 +6,7 @@ in the stored version, decoded and canonical, and change them in place. They nev
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from kubist.model.meta import names, selectors
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubist.base.http.messages import Answer
 
 Errors = list[FieldError]
+MetadataRules = Literal["object", "update"]
 
 
 class Update:
@@ -27,27 +28,34 @@ class Update:
     The verb has already restored the system's metadata (uid, creationTimestamp, deletionTimestamp, …).
     """
 
-    reset_fields: ClassVar[tuple[str, ...]] = ()
-    """Dotted paths that this path never changes. `prepare_for_update` restores them, and no manager owns them."""
-    creates: ClassVar[bool] = False
+    reset_fields: tuple[str, ...] = ()
+    """Dotted paths that this path never changes. The verb restores them before `prepare`, and no manager owns them."""
+    restored_fields: tuple[str, ...] | None = None
+    """Dotted paths that the verb restores, if they are not the `reset_fields`."""
+    metadata_rules: tuple[MetadataRules, ...] = ("update",)
+    """Validation of the metadata that comes before `validate` on an update, in this order: `update` (only the change)
+    or `object` (as on a create). The verb has validated the metadata already, so causes repeat, as in the reference.
+    A kind whose errors have another order leaves a rule out and calls `objectmeta` itself."""
+    creates = False
     """Whether an apply to this subresource creates an absent object."""
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        """Restores fields that must not change through this path, and sets system fields (generation)."""
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
+        """Restores further fields that must not change through this path, and sets system fields."""
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """Errors of the change. The verb validates metadata."""
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        """Errors of the object and of the change. The verb validates metadata."""
         return []
 
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         return ()
 
-    def before_update(
+    def before_write(
         self, ctx: Context, new: Object, old: Object, allocations: Allocations
     ) -> Awaitable[None] | None:
-        """Allocates resources outside the object (addresses, ports) and may set fields. Runs first, before
-        preparation and validation. `allocations` releases the resources unless the object is stored. In a dry run
-        (`ctx.dry_run`) nothing may be allocated. A hook without awaitable work returns None."""
+        """Allocates resources outside the object (addresses, ports) and may set fields; or rejects a write by rules
+        that must wait for something. Runs first, before preparation and validation. `allocations` releases the
+        resources unless the object is stored. In a dry run (`ctx.dry_run`) nothing may be allocated. A hook without
+        awaitable work returns None."""
         return None
 
     def after_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[None] | None:
@@ -58,10 +66,7 @@ class Update:
 class Status(Update):
     """Usual `/status`: restores spec. Kinds with other rules override it."""
 
-    reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
+    reset_fields: tuple[str, ...] = ("spec",)
 
 
 class Scale:
@@ -93,7 +98,7 @@ class Create:
     version = "v1"
     kind = ""
     """Kind of the request body."""
-    accepts: ClassVar[tuple[tuple[str, str], ...]] = ()
+    accepts: tuple[tuple[str, str], ...] = ()
     """Further (group, version) pairs of the kind that are accepted."""
     managed = False
     """Whether the response has managedFields."""
@@ -110,7 +115,7 @@ class Create:
 class Connect:
     """Subresource that is not an object: log, exec, attach, portforward, proxy."""
 
-    methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
+    methods: tuple[str, ...] = ("GET", "POST")
     negotiated = False
     """Whether the Accept header must match a supported media type, although the response does not use it."""
 
@@ -119,8 +124,16 @@ class Connect:
         raise AssertionError("subclasses must override connect")
 
 
+Subresource = Update | Scale | Create | Connect
+
+
 class Strategy(Update):
-    """Strategy of a kind. Attributes are data; methods are rules that need code."""
+    """Strategy of a kind. Attributes are data; methods are rules that need code.
+
+    `prepare`, `validate`, `warnings` and `before_write` get the stored object as `old`, or None on a create."""
+
+    first_status: ClassVar[Object | None] = None
+    """Status of a new object, whatever the client sent. None: the verb leaves the status as it is."""
 
     create_on_update = False
     """Whether PUT of an absent object creates it."""
@@ -132,9 +145,9 @@ class Strategy(Update):
     """Propagation policy of a delete without a policy. Unsupported: policies are ignored (events)."""
     keeps_propagation = False
     """Whether a kind with `mark_deleted` also gets the finalizers of the propagation policy (namespaces)."""
-    generation_fields: ClassVar[tuple[str, ...]] = ()
+    generation_fields: tuple[str, ...] = ()
     """Top-level fields whose change raises metadata.generation, which starts at 1. Empty: no generation."""
-    empty_is_change: ClassVar[bool] = False
+    empty_is_change: bool = False
     """Whether an empty value sent in the generation fields counts as a change, although it is not stored."""
     precondition_kind = ""
     """Resource name in the conflict of a failed delete precondition, if it is not the Kind."""
@@ -144,19 +157,19 @@ class Strategy(Update):
     """Whether the kind's own validation comes first (events, budgets, claims). Metadata then gets only the minimal
     validation, and only if the kind finds no errors."""
     validates_metadata = False
-    """Whether `validate_create` validates metadata as well, because other rules depend on the errors in it."""
+    """Whether `validate` validates the metadata of a new object too, because other rules depend on its errors."""
     ttl_flag = ""
     """Name of the configuration value with the lifetime of objects in seconds: `event_ttl`."""
 
-    field_labels: ClassVar[dict[str, str]] = {}
+    field_labels: Mapping[str, str] = {}
     """Selectable fields besides metadata.name and metadata.namespace: label → dotted path in the object."""
-    stored_labels: ClassVar[dict[str, str]] = {}
+    stored_labels: Mapping[str, str] = {}
     """Label → label of the stored kind, if objects are stored as another kind (events.k8s.io)."""
-    converted_annotations: ClassVar[tuple[str, ...]] = ()
+    converted_annotations: tuple[str, ...] = ()
     """Annotations that represent fields of older versions. PartialObjectMetadata does not show them."""
-    deprecation: ClassVar[str] = ""
+    deprecation: str = ""
     """Warning in every response for the kind, errors included."""
-    indexed_fields: ClassVar[tuple[str, ...]] = ()
+    indexed_fields: tuple[str, ...] = ()
     """Selectable fields that the reference indexes. A limited list by an exact value of such a field has a continue
     token only if more objects match."""
     namespace_selectable = True
@@ -165,8 +178,8 @@ class Strategy(Update):
     cached = True
     """Whether the reference caches the kind. False for events; resourceVersion options then behave differently."""
 
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {}
-    virtual: ClassVar[Create | None] = None
+    subresources: Mapping[str, Subresource] = {}
+    virtual: Create | None = None
     """Handler of POST for a kind that is never stored."""
 
     def virtual_objects(self, namespace: str = "") -> Iterable[Object] | None:
@@ -191,21 +204,22 @@ class Strategy(Update):
         """Sets fields that older versions did not store, in addition to the defaults. Only for values that another
         server wrote."""
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        """Drops fields that clients must not set on create (status), and sets system fields."""
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        """Drops or restores fields that clients must not set, and sets system fields."""
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         return []
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return ()
+
+    def before_write(
+        self, ctx: Context, new: Object, old: Object | None, allocations: Allocations
+    ) -> Awaitable[None] | None:
+        return None
 
     def complete_bookmark(self, obj: Object) -> None:
         """Completes the empty object of a bookmark with fields besides the zero values of its schema."""
-
-    def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> Awaitable[None] | None:
-        """As `before_update`, for a new object."""
-        return None
 
     def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
         """Rejects a delete, or warns. `name` is empty for deletecollection. `propagation` is the requested policy,

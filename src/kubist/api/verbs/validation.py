@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Update
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.base.offload import Lengthy, away, elsewhere
@@ -34,7 +35,7 @@ def _check_new(ctx: ResourceRequest, obj: Object) -> None:
         errors = _as_shown(ctx, errors, obj, lambda shown: _errors_of_new(ctx, shown))
         name = obj["metadata"].get("name", "")
         raise status.invalid(ctx.resource.stored_group, ctx.resource.kind, name, errors)
-    for warning in ctx.resource.strategy.warnings_on_create(ctx, obj):
+    for warning in ctx.resource.strategy.warnings(ctx, obj, None):
         ctx.warn(warning)
 
 
@@ -42,9 +43,9 @@ def _errors_of_new(ctx: ResourceRequest, obj: Object) -> list[FieldError]:
     metadata, strategy = obj["metadata"], ctx.resource.strategy
     namespaced = ctx.resource.namespaced
     if strategy.validates_metadata:
-        return strategy.validate_create(ctx, obj)
+        return strategy.validate(ctx, obj, None)
     if strategy.lenient_metadata:
-        return strategy.validate_create(ctx, obj) or objectmeta.validate_create(
+        return strategy.validate(ctx, obj, None) or objectmeta.validate_create(
             metadata, namespaced=namespaced, validate_name=names.path_segment, qualified_finalizers=False
         )
     errors = objectmeta.validate_create(
@@ -53,7 +54,7 @@ def _errors_of_new(ctx: ResourceRequest, obj: Object) -> list[FieldError]:
         validate_name=strategy.name_rule(obj),
         qualified_finalizers=strategy.qualified_finalizers,
     )
-    return errors + strategy.validate_create(ctx, obj)
+    return errors + strategy.validate(ctx, obj, None)
 
 
 def _check_update(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> None:
@@ -63,14 +64,32 @@ def _check_update(ctx: ResourceRequest, target: Update, new: Object, old: Object
         errors = objectmeta.validate_any_update(
             new["metadata"], old["metadata"], namespaced=resource.namespaced
         )
-        return errors + target.validate_update(ctx, new, old)
+        return errors + kind_errors(ctx, target, new, old)
 
     errors = validated(new)
     if errors:
         errors = _as_shown(ctx, errors, new, validated)
         raise status.invalid(resource.stored_group, resource.kind, ctx.info.name, errors)
-    for warning in target.warnings_on_update(ctx, new, old):
+    for warning in target.warnings(ctx, new, old):
         ctx.warn(warning)
+
+
+def kind_errors(ctx: Context, target: Update, new: Object, old: Object) -> list[FieldError]:
+    """Errors of an update by the rules of the kind, which validate the metadata again (`Update.metadata_rules`)."""
+    metadata, strategy = new["metadata"], ctx.resource.strategy
+    qualified = strategy.qualified_finalizers
+    errors: list[FieldError] = []
+    for rules in target.metadata_rules:
+        if rules == "update":
+            errors += objectmeta.validate_update(metadata, old["metadata"], qualified_finalizers=qualified)
+        else:
+            errors += objectmeta.validate_create(
+                metadata,
+                namespaced=ctx.resource.namespaced,
+                validate_name=strategy.validate_name,
+                qualified_finalizers=qualified,
+            )
+    return errors + target.validate(ctx, new, old)
 
 
 def _as_shown(

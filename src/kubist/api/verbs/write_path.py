@@ -28,7 +28,8 @@ from dataclasses import replace
 from kubist.api.filters.authorization.query import attributes
 from kubist.api.representation.representation import Representation
 from kubist.api.resources.allocations import Allocations
-from kubist.api.resources.strategy import Scale, Update
+from kubist.api.resources.context import Context
+from kubist.api.resources.strategy import Scale, Update, keep
 from kubist.api.verbs import managed_fields
 from kubist.api.verbs.finalizers import is_finalized
 from kubist.api.verbs.lending import Altered, Fresh, Loan, share_unchanged
@@ -92,7 +93,7 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
     set_system_fields(ctx, metadata)
     async with Allocations() as allocations:
         if not ctx.info.subresource:
-            pending = strategy.before_create(ctx, obj, allocations)
+            pending = strategy.before_write(ctx, obj, None, allocations)
             if pending is not None:
                 await pending
         prepare_for_create(ctx, obj)
@@ -112,12 +113,22 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
         return Outcome(entry, obj, created=True)
 
 
-def prepare_for_create(ctx: ResourceRequest, obj: Object) -> None:
-    """Set the first generation, and let the kind prepare the object."""
+def prepare_for_create(ctx: Context, obj: Object) -> None:
+    """Set the first generation and status, and let the kind prepare the object."""
     strategy = ctx.resource.strategy
     if strategy.generation_fields:
         obj["metadata"]["generation"] = 1
-    strategy.prepare_for_create(ctx, obj)
+    if strategy.first_status is not None:
+        obj["status"] = managed_fields.copied(strategy.first_status)
+    strategy.prepare(ctx, obj, None)
+
+
+def prepare_for_update(ctx: Context, target: Update, new: Object, old: Object) -> None:
+    """Restore the fields that this path never changes, and let the kind prepare the object."""
+    fields = target.reset_fields if target.restored_fields is None else target.restored_fields
+    if fields:
+        keep(new, old, *fields)
+    target.prepare(ctx, new, old)
 
 
 def as_stored(ctx: ResourceRequest, obj: Object) -> Object:
@@ -295,10 +306,10 @@ async def _replace_object(
     entry = loan.entry
     carry_over_system_fields(new, old)
     async with Allocations() as allocations:
-        pending = target.before_update(ctx, new, old, allocations)
+        pending = target.before_write(ctx, new, old, allocations)
         if pending is not None:
             await pending
-        target.prepare_for_update(ctx, new, old)
+        prepare_for_update(ctx, target, new, old)
         if loan.is_altered():
             raise Altered
         share_unchanged(new, old)

@@ -30,11 +30,8 @@ _PATCHES: dict[str, tuple[Literal["ApplyConfiguration", "JSONPatch"], str, str]]
 
 
 class MutatingAdmissionPolicyStrategy(PolicyStrategy):
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj["spec"], None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return super().validate_update(ctx, new, old) + _validate(new["spec"], old["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new["spec"], old["spec"] if old is not None else None)
 
 
 def _validate(spec: Object, old: Object | None) -> Errors:

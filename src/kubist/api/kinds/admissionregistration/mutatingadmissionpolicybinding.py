@@ -12,14 +12,11 @@ from kubist.model.meta.object import Object
 class MutatingAdmissionPolicyBindingStrategy(BindingStrategy):
     policies = "mutatingadmissionpolicies"
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        spec = obj["spec"]
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
         return validate_binding(spec) + validate_mutating_operations(
             spec.get("matchResources"), "spec.matchResources"
         )
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return super().validate_update(ctx, new, old) + self.validate_create(ctx, new)
 
 
 strategy = MutatingAdmissionPolicyBindingStrategy()

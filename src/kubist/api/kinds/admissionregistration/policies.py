@@ -20,7 +20,7 @@ from kubist.api.resources.allocations import Allocations
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.base.offload import leave_loop
-from kubist.model.meta import fields, names, objectmeta, status
+from kubist.model.meta import fields, names, status
 from kubist.model.meta.labels import validate_selector
 from kubist.model.meta.object import Object
 
@@ -43,29 +43,19 @@ class _PolicyObject(Strategy):
     qualified_finalizers = False
     parameters: ClassVar[str]
     """Field of spec that refers to the objects which the writer must be allowed to read."""
+    metadata_rules = ("object",)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return objectmeta.validate_create(
-            new["metadata"],
-            namespaced=False,
-            validate_name=self.validate_name,
-            qualified_finalizers=False,
-        )
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return reserved_name_warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return reserved_name_warnings(new)
 
-    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
-        if obj["spec"].get(self.parameters) is not None and "system:masters" not in ctx.user.groups:
-            await self._require_access(ctx, obj)
-
-    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
+    async def before_write(
+        self, ctx: Context, new: Object, old: Object | None, allocations: Allocations
+    ) -> None:
         watched = (self.parameters, "policyName")
-        if any(new["spec"].get(name) != old["spec"].get(name) for name in watched):
-            await self.before_create(ctx, new, allocations)
+        if old is not None and all(new["spec"].get(name) == old["spec"].get(name) for name in watched):
+            return
+        if new["spec"].get(self.parameters) is not None and "system:masters" not in ctx.user.groups:
+            await self._require_access(ctx, new)
 
     async def _require_access(self, ctx: Context, obj: Object) -> None:
         why = await self.access_error(ctx, obj["spec"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubist.api.crd.jsonpath import JsonPath, PathError
@@ -15,9 +16,9 @@ from kubist.api.kinds.admissionregistration.policies import (
     validate_matching,
     validate_variables,
 )
-from kubist.api.kinds.shared.update import keep_metadata
+from kubist.api.kinds.shared.update import StatusOnly
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors, Update, keep
+from kubist.api.resources.strategy import Errors, Subresource
 from kubist.model.meta import conditions, fields, names
 from kubist.model.meta.object import Object
 
@@ -28,15 +29,11 @@ _first_field = re.compile(r"^[A-Za-z][^ .,\[\]$@{}]*").sub
 _NEITHER = "validations or auditAnnotations must contain at least one item"
 
 
-class ValidatingAdmissionPolicyStatus(Update):
-    reset_fields = ("metadata", "spec")
+class ValidatingAdmissionPolicyStatus(StatusOnly):
     creates = True
+    metadata_rules = ()
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
-        keep_metadata(new, old)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
         errors: Errors = []
         warnings = (status.get("typeChecking") or {}).get("expressionWarnings") or ()
@@ -58,19 +55,11 @@ class ValidatingAdmissionPolicyStatus(Update):
 
 class ValidatingAdmissionPolicyStrategy(PolicyStrategy):
     reset_fields = ("status",)
-    subresources: ClassVar = {"status": ValidatingAdmissionPolicyStatus()}
+    first_status: ClassVar = {}
+    subresources: Mapping[str, Subresource] = {"status": ValidatingAdmissionPolicyStatus()}
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj, None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return super().validate_update(ctx, new, old) + _validate(new, old)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new, old)
 
 
 def _validate(policy: Object, old: Object | None) -> Errors:

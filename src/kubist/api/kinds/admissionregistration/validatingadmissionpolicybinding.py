@@ -15,12 +15,9 @@ _ACTIONS = ("Audit", "Deny", "Warn")
 class ValidatingAdmissionPolicyBindingStrategy(BindingStrategy):
     policies = "validatingadmissionpolicies"
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        spec = obj["spec"]
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
         return validate_binding(spec) + _validate_actions(spec.get("validationActions") or [])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return super().validate_update(ctx, new, old) + self.validate_create(ctx, new)
 
 
 def _validate_actions(actions: list[str]) -> Errors:

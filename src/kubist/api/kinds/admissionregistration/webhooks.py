@@ -18,7 +18,7 @@ from kubist.api.kinds.shared.repeats import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.api.webhooks.clientconfig import validate_service, validate_url
-from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta import fields, names
 from kubist.model.meta.labels import validate_selector
 from kubist.model.meta.object import Object
 
@@ -32,6 +32,7 @@ class WebhookConfigurationStrategy(Strategy):
     empty_is_change = True
     unconditional_update = False
     qualified_finalizers = False
+    metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
         for hook in obj.get("webhooks") or ():
@@ -45,22 +46,11 @@ class WebhookConfigurationStrategy(Strategy):
             if service is not None:
                 service.setdefault("port", 443)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj.get("webhooks") or [], None)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        before = (old.get("webhooks") or []) if old is not None else None
+        return _validate(new.get("webhooks") or [], before)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"],
-            namespaced=False,
-            validate_name=self.validate_name,
-            qualified_finalizers=False,
-        )
-        return errors + _validate(new.get("webhooks") or [], old.get("webhooks") or [])
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return reserved_name_warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return reserved_name_warnings(new)
 
 

@@ -5,14 +5,14 @@ Spec validation is in `api/crd/validate`. `api/crd/controller` handles names, es
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.crd import definition, v1beta1
 from kubist.api.crd.schemas import formats_warnings
 from kubist.api.crd.validate import validate_definition, validate_names
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
-from kubist.model.meta import names, objectmeta
+from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
+from kubist.model.meta import names
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
@@ -24,12 +24,8 @@ class CustomResourceDefinitionStatus(Update):
 
     reset_fields = ("spec",)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        return errors + validate_names(new["status"].get("acceptedNames") or {}, "status.acceptedNames")
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return validate_names(new["status"].get("acceptedNames") or {}, "status.acceptedNames")
 
 
 class CustomResourceDefinitionStrategy(Strategy):
@@ -38,9 +34,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     qualified_finalizers = False
     returns_deleted = True
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
-        "status": CustomResourceDefinitionStatus()
-    }
+    subresources: Mapping[str, Subresource] = {"status": CustomResourceDefinitionStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -62,20 +56,18 @@ class CustomResourceDefinitionStrategy(Strategy):
     def convert(self, obj: Object, api_version: str) -> Object:
         return v1beta1.to_v1(obj, api_version)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        stored = definition.storage_version(obj)
-        obj["status"] = {
-            "conditions": None,
-            "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": [stored] if stored else None,
-        }
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         stored = definition.storage_version(new)
-        held = new["status"].get("storedVersions") or []
-        if stored and stored not in held:
-            new["status"] = {**new["status"], "storedVersions": [*held, stored]}
+        if old is None:
+            new["status"] = {
+                "conditions": None,
+                "acceptedNames": {"plural": "", "kind": ""},
+                "storedVersions": [stored] if stored else None,
+            }
+            return
+        versions = new["status"].get("storedVersions") or []
+        if stored and stored not in versions:
+            new["status"] = {**new["status"], "storedVersions": [*versions, stored]}
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return names.dns_subdomain(name, prefix)
@@ -91,17 +83,10 @@ class CustomResourceDefinitionStrategy(Strategy):
 
         return problems
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_definition(obj, None)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return validate_definition(new, old)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        return errors + validate_definition(new, old)
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return formats_warnings(obj, None)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return formats_warnings(new, old)
 
     def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import fields, names, objectmeta
 from kubist.model.meta.object import Object
@@ -16,20 +17,16 @@ _STATUSES = ("True", "False", "Unknown")
 
 class APIServiceStatus(Update):
     reset_fields = ("metadata", "spec")
+    restored_fields = (
+        "spec",
+        "metadata.annotations",
+        "metadata.finalizers",
+        "metadata.labels",
+        "metadata.ownerReferences",
+    )
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(
-            new,
-            old,
-            "spec",
-            "metadata.annotations",
-            "metadata.finalizers",
-            "metadata.labels",
-            "metadata.ownerReferences",
-        )
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors: Errors = []
         for index, condition in enumerate((new.get("status") or {}).get("conditions") or ()):
             if condition.get("status") not in _STATUSES:
                 path = f"status.conditions[{index}].status"
@@ -41,16 +38,17 @@ class APIServiceStrategy(Strategy):
     unconditional_update = False
     lenient_metadata = True
     reset_fields = ("status",)
-    subresources: ClassVar = {"status": APIServiceStatus()}
+    qualified_finalizers = False
+    first_status: ClassVar = {}
+    subresources: Mapping[str, Subresource] = {"status": APIServiceStatus()}
 
     def default(self, obj: Object) -> None:
         service = (obj.get("spec") or {}).get("service")
         if service is not None:
             service.setdefault("port", 443)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
-        if (obj.get("spec") or {}).get("service") is None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None and (new.get("spec") or {}).get("service") is None:
             available = {
                 "type": "Available",
                 "status": "True",
@@ -58,17 +56,10 @@ class APIServiceStrategy(Strategy):
                 "reason": "Local",
                 "message": "Local APIServices are always available",
             }
-            obj["status"]["conditions"] = [available]
+            new["status"]["conditions"] = [available]
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_metadata(obj) + _validate_spec(obj.get("spec") or {})
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        return errors + self.validate_create(ctx, new)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate_metadata(new) + _validate_spec(new.get("spec") or {})
 
 
 def _validate_metadata(obj: Object) -> Errors:

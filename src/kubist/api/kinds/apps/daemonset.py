@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.api.kinds.apps.deployment import shown_strategy, validate_rolling_bounds
@@ -17,8 +18,7 @@ from kubist.api.kinds.shared.intstr import int_or_percent_value, validate_at_mos
 from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.shared.workload import Workload, validate_template
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Errors, Status, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.labels import has_invalid_values, is_empty, validate_selector
 from kubist.model.meta.object import Object
@@ -41,25 +41,23 @@ COUNTS = (
 
 
 class DaemonSetStatus(Status):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         set_integer_annotation(new, TEMPLATE_GENERATION, template_generation(old))
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += nonnegative_fields(new.get("status") or {}, "status", COUNTS)
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors = nonnegative_fields(new.get("status") or {}, "status", COUNTS)
         return errors + validate_collision_count(new, old)
 
 
 class DaemonSetStrategy(Workload):
-    converted_annotations: ClassVar[tuple[str, ...]] = (TEMPLATE_GENERATION,)
-    initial_status: ClassVar[Object] = {
+    converted_annotations = (TEMPLATE_GENERATION,)
+    first_status: ClassVar = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
         "desiredNumberScheduled": 0,
         "numberReady": 0,
     }
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": DaemonSetStatus()}
+    subresources: Mapping[str, Subresource] = {"status": DaemonSetStatus()}
 
     def complete_bookmark(self, obj: Object) -> None:
         set_integer_annotation(obj, TEMPLATE_GENERATION, 0)
@@ -77,21 +75,18 @@ class DaemonSetStrategy(Workload):
         obj.setdefault("metadata", {})
         set_integer_annotation(obj, TEMPLATE_GENERATION, template_generation(obj))
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        set_integer_annotation(obj, TEMPLATE_GENERATION, max(1, template_generation(obj)))
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        super().prepare(ctx, new, old)
+        if old is None:
+            generation = max(1, template_generation(new))
+        else:
+            generation = template_generation(old) + (new["spec"]["template"] != old["spec"]["template"])
+        set_integer_annotation(new, TEMPLATE_GENERATION, generation)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
-        changed = new["spec"]["template"] != old["spec"]["template"]
-        set_integer_annotation(new, TEMPLATE_GENERATION, template_generation(old) + changed)
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(ctx, obj, None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return _validate_spec(ctx, new, None)
+        errors = immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
         return errors + _validate_spec(ctx, new, old["spec"])
 
     def raises_generation(self, new: Object, old: Object) -> bool:

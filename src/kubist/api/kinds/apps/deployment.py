@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.apps.deprecated import drop_annotation, integer_annotation, set_integer_annotation
 from kubist.api.kinds.apps.replicated import (
@@ -24,8 +24,7 @@ from kubist.api.kinds.shared.intstr import (
 from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.shared.workload import name_warnings
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update, keep
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
 from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
@@ -47,22 +46,18 @@ COUNTS = (
 
 
 class DeploymentStatus(Status):
-    reset_fields: ClassVar[tuple[str, ...]] = ("spec", "metadata.labels")
+    reset_fields = ("spec", "metadata.labels")
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec", "metadata.labels")
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += nonnegative_fields(status, "status", COUNTS)
+        errors = nonnegative_fields(status, "status", COUNTS)
         errors += validate_counts(status, ("updatedReplicas", "readyReplicas", "availableReplicas"))
         return errors + validate_collision_count(new, old)
 
 
 class DeploymentStrategy(Replicated):
-    converted_annotations: ClassVar[tuple[str, ...]] = (ROLLBACK_TO,)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    converted_annotations = (ROLLBACK_TO,)
+    subresources: Mapping[str, Subresource] = {
         "status": DeploymentStatus(),
         "scale": Scale(),
     }
@@ -80,9 +75,9 @@ class DeploymentStrategy(Replicated):
         spec.setdefault("progressDeadlineSeconds", 600)
         _default_rollback(obj)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
-        if self.raises_generation(new, old):
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        super().prepare(ctx, new, old)
+        if old is not None and self.raises_generation(new, old):
             raise_generation(new, old)
 
     def raises_generation(self, new: Object, old: Object) -> bool:
@@ -90,16 +85,15 @@ class DeploymentStrategy(Replicated):
         annotations, before = new["metadata"].get("annotations"), old["metadata"].get("annotations")
         return annotations != before or super().raises_generation(new, old)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(ctx, obj, None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += _validate_spec(ctx, new, old["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return _validate_spec(ctx, new, None)
+        errors = _validate_spec(ctx, new, old["spec"])
         return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        warnings = super().warnings(ctx, new, old)
+        return warnings if old is not None else [*name_warnings(new), *warnings]
 
 
 def _default_rollback(obj: Object) -> None:

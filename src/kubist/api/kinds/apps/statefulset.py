@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.api.kinds.apps.deployment import shown_strategy
@@ -29,7 +29,7 @@ from kubist.api.kinds.shared.intstr import (
 )
 from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.workload import validate_template
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update
+from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
 from kubist.model.meta.labels import validate_labels, validate_selector
@@ -60,7 +60,9 @@ RETENTION_POLICIES = ("Retain", "Delete")
 
 
 class StatefulSetStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    metadata_rules = ()
+
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
         errors = nonnegative_fields(status, "status", COUNTS)
         parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -70,8 +72,8 @@ class StatefulSetStatus(Status):
 
 
 class StatefulSetStrategy(Replicated):
-    initial_status: ClassVar[Object] = {"replicas": 0, "availableReplicas": 0}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
+    subresources: Mapping[str, Subresource] = {
         "status": StatefulSetStatus(),
         "scale": Scale(),
     }
@@ -97,22 +99,17 @@ class StatefulSetStrategy(Replicated):
         for claim in spec.get("volumeClaimTemplates") or ():
             _default_claim(claim)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        super().prepare_for_create(ctx, obj)
-        _drop_max_unavailable(obj, None)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        super().prepare(ctx, new, old)
         _drop_max_unavailable(new, old)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(ctx, obj["spec"], None, check_template=True)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        spec, old_spec = new["spec"], old["spec"]
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
+        if old is None:
+            return _validate_spec(ctx, spec, None, check_template=True)
+        old_spec = old["spec"]
         was_valid = not _validate_spec(ctx, old_spec, old_spec, check_template=True)
-        errors += _validate_spec(ctx, spec, old_spec, check_template=was_valid)
+        errors = _validate_spec(ctx, spec, old_spec, check_template=was_valid)
         fields = (spec.keys() | old_spec.keys()).difference(MUTABLE)
         if any(spec.get(field) != old_spec.get(field) for field in fields):
             why = (
@@ -123,11 +120,9 @@ class StatefulSetStrategy(Replicated):
             errors.append(forbidden("spec", why))
         return errors
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return [*super().warnings_on_create(ctx, obj), *_warnings(obj["spec"], "")]
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return [*super().warnings_on_update(ctx, new, old), *_warnings(new["spec"], ".Spec")]
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        suffix = "" if old is None else ".Spec"
+        return [*super().warnings(ctx, new, old), *_warnings(new["spec"], suffix)]
 
 
 def _default_claim(claim: Object) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Create, Strategy
 from kubist.model.meta.object import Object
@@ -23,7 +21,7 @@ class SelfSubjectReview(Create):
 
 
 class SelfSubjectReviewStrategy(Strategy):
-    virtual: ClassVar = SelfSubjectReview()
+    virtual = SelfSubjectReview()
 
 
 strategy = SelfSubjectReviewStrategy()

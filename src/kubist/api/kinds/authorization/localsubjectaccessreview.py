@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubist.api.kinds.authorization.reviews import AccessReview, local_metadata
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import fields
@@ -45,7 +43,7 @@ class LocalSubjectAccessReview(AccessReview):
 
 
 class LocalSubjectAccessReviewStrategy(Strategy):
-    virtual: ClassVar = LocalSubjectAccessReview()
+    virtual = LocalSubjectAccessReview()
 
 
 strategy = LocalSubjectAccessReviewStrategy()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubist.api.kinds.authorization.reviews import AccessReview
 from kubist.api.resources.strategy import Strategy
 
@@ -14,7 +12,7 @@ class SelfSubjectAccessReview(AccessReview):
 
 
 class SelfSubjectAccessReviewStrategy(Strategy):
-    virtual: ClassVar = SelfSubjectAccessReview()
+    virtual = SelfSubjectAccessReview()
 
 
 strategy = SelfSubjectAccessReviewStrategy()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Create, Strategy
 from kubist.model.meta.object import Object
@@ -36,7 +34,7 @@ class SelfSubjectRulesReview(Create):
 
 
 class SelfSubjectRulesReviewStrategy(Strategy):
-    virtual: ClassVar = SelfSubjectRulesReview()
+    virtual = SelfSubjectRulesReview()
 
 
 strategy = SelfSubjectRulesReviewStrategy()

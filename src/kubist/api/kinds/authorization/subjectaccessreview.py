@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kubist.api.kinds.authorization.reviews import AccessReview
 from kubist.api.resources.strategy import Strategy
 
@@ -13,7 +11,7 @@ class SubjectAccessReview(AccessReview):
 
 
 class SubjectAccessReviewStrategy(Strategy):
-    virtual: ClassVar = SubjectAccessReview()
+    virtual = SubjectAccessReview()
 
 
 strategy = SubjectAccessReviewStrategy()

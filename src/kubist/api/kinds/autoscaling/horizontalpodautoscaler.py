@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.autoscaling import v1conversion
 from kubist.api.kinds.autoscaling.metrics import api_version_error, validate_metrics, validate_reference
 from kubist.api.kinds.shared.numbers import nonnegative_fields
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.object import Object
 
@@ -22,18 +22,14 @@ SELECT_POLICIES = ("Disabled", "Max", "Min")
 
 
 class HorizontalPodAutoscalerStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + nonnegative_fields(
-            new.get("status") or {}, "status", ("currentReplicas", "desiredReplicas")
-        )
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return nonnegative_fields(new.get("status") or {}, "status", ("currentReplicas", "desiredReplicas"))
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
-        "status": HorizontalPodAutoscalerStatus()
-    }
+    reset_fields = ("status",)
+    first_status: ClassVar = {"desiredReplicas": 0, "currentMetrics": None}
+    subresources: Mapping[str, Subresource] = {"status": HorizontalPodAutoscalerStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -47,18 +43,8 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         if "behavior" in spec:
             _default_behavior(spec["behavior"], add_policies=True)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"], None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_spec(new["spec"], old["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate_spec(new["spec"], old["spec"] if old is not None else None)
 
     def convert(self, obj: Object, api_version: str) -> Object:
         if obj.get("apiVersion") == api_version:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.api.kinds.batch.schedule import ScheduleError, check_schedule, check_time_zone
 from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.workload import Workload, name_warnings
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Errors, Status, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.object import Object
 
@@ -23,8 +22,8 @@ CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 
 
 class CronJobStrategy(Workload):
-    template: ClassVar[str] = "spec.jobTemplate.spec.template"
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": Status()}
+    template = "spec.jobTemplate.spec.template"
+    subresources: Mapping[str, Subresource] = {"status": Status()}
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -34,24 +33,20 @@ class CronJobStrategy(Workload):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = _validate_spec(ctx, obj["spec"], None)
-        name = obj["metadata"].get("name", "")
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is not None:
+            return _validate_spec(ctx, new["spec"], old["spec"])
+        errors = _validate_spec(ctx, new["spec"], None)
+        name = new["metadata"].get("name", "")
         if len(name) > MAX_NAME:
             errors.append(invalid("metadata.name", name, f"must be no more than {MAX_NAME} characters"))
         return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_spec(ctx, new["spec"], old["spec"])
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return name_warnings(obj) + job_spec_warnings(_job_spec(obj), "spec.jobTemplate.spec")
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        warnings = []
-        if self.raises_generation(new, old):
-            warnings = job_spec_warnings(_job_spec(new), "spec.jobTemplate.spec")
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        path = "spec.jobTemplate.spec"
+        if old is None:
+            return name_warnings(new) + job_spec_warnings(_job_spec(new), path)
+        warnings = job_spec_warnings(_job_spec(new), path) if self.raises_generation(new, old) else []
         if "TZ" in new["spec"].get("schedule", ""):
             warnings.append(
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "

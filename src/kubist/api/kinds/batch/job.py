@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.api.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.shared.workload import Workload, name_warnings, shown_labels, template_labels
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Update
+from kubist.api.resources.strategy import Errors, Subresource
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import invalid, required
 from kubist.model.meta.labels import has_invalid_values, selector_matches, validate_selector
@@ -31,8 +31,9 @@ MAX_INT32 = 2**31 - 1
 
 class JobStrategy(Workload):
     default_propagation = "Orphan"
-    field_labels: ClassVar[dict[str, str]] = {"status.successful": "status.succeeded"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": JobStatus()}
+    field_labels: Mapping[str, str] = {"status.successful": "status.succeeded"}
+    metadata_rules = ("object",)
+    subresources: Mapping[str, Subresource] = {"status": JobStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -49,32 +50,24 @@ class JobStrategy(Workload):
         spec.setdefault("manualSelector", False)
         default_labels(obj)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        if not obj["spec"]["manualSelector"]:
-            _generate_selector(obj)
-        super().prepare_for_create(ctx, obj)
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None and not new["spec"]["manualSelector"]:
+            _generate_selector(new)
+        super().prepare(ctx, new, old)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = _validate(ctx, obj, None)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate(ctx, new, old)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            return errors + _validate_change(ctx, new, old)
         # Only now give the Job the generated labels, so that validation reports them at the template alone.
-        default_labels(obj)
+        default_labels(new)
         return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=True, validate_name=self.validate_name
-        )
-        errors += _validate(ctx, new, old)
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_change(ctx, new, old)
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return name_warnings(obj) + job_spec_warnings(obj["spec"], "spec")
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        if not self.raises_generation(new, old):
-            return ()
-        return job_spec_warnings(new["spec"], "spec")
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        if old is None:
+            return name_warnings(new) + job_spec_warnings(new["spec"], "spec")
+        return job_spec_warnings(new["spec"], "spec") if self.raises_generation(new, old) else ()
 
     def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
         if not propagation:

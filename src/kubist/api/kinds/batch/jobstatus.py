@@ -13,7 +13,6 @@ from kubist.api.kinds.batch.jobpolicies import omitted
 from kubist.api.kinds.shared.numbers import nonnegative_fields
 from kubist.api.kinds.shared.workload import template_labels
 from kubist.api.resources.strategy import Errors, Status
-from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import duplicate, invalid, required
 from kubist.model.meta.object import Object
 
@@ -25,13 +24,11 @@ CONDITIONS = "status.conditions"
 
 
 class JobStatus(Status):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         default_labels(new)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_status(new, old) + _validate_change(new, old)
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_status(new, old) + _validate_change(new, old)
 
 
 def is_true(job: Object, kind: str) -> bool:

@@ -3,13 +3,14 @@ it, and `/status` issues the certificate."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubist.api.kinds.certificates import pem
 from kubist.api.kinds.certificates.signers import validate_signer_name
 from kubist.api.kinds.shared.repeats import repeats
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
 from kubist.model.meta import fields, objectmeta
 from kubist.model.meta.object import Object
 
@@ -61,9 +62,10 @@ class CertificateSigningRequestStatus(Update):
     """`/status`: the certificate, and conditions other than Approved and Denied."""
 
     reset_fields = ("spec", "status.conditions")
+    restored_fields = ("spec",)
+    metadata_rules = ("object",)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         for kind in ("Approved", "Denied"):
             before = _of_type(old, kind)
             places = [i for i, condition in enumerate(_conditions(new)) if condition.get("type") == kind]
@@ -72,7 +74,7 @@ class CertificateSigningRequestStatus(Update):
                     _conditions(new)[place] = condition
         _fill_times(ctx, new, old)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return _validate_update(new, old, may_issue=True)
 
 
@@ -80,25 +82,28 @@ class CertificateSigningRequestApproval(Update):
     """`/approval`: the conditions only."""
 
     reset_fields = ("spec", "status.certificate")
+    restored_fields = ("spec",)
+    metadata_rules = ("object",)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         _fill_times(ctx, new, old)
-        keep(new, old, "spec")
         status = dict(old.get("status") or {})
         status.pop("conditions", None)
         if _conditions(new):
             status["conditions"] = _conditions(new)
         new["status"] = status
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return _validate_update(new, old, may_approve=True)
 
 
 class CertificateSigningRequestStrategy(Strategy):
     reset_fields = ("spec", "status")
-    field_labels: ClassVar = {"spec.signerName": "spec.signerName"}
+    field_labels: Mapping[str, str] = {"spec.signerName": "spec.signerName"}
     namespace_selectable = False
-    subresources: ClassVar = {
+    first_status: ClassVar = {}
+    metadata_rules = ("object",)
+    subresources: Mapping[str, Subresource] = {
         "approval": CertificateSigningRequestApproval(),
         "status": CertificateSigningRequestStatus(),
     }
@@ -106,21 +111,16 @@ class CertificateSigningRequestStrategy(Strategy):
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return []
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        spec = obj.setdefault("spec", {})
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is not None:
+            return
+        spec = new.setdefault("spec", {})
         for name in ("username", "uid", "groups", "extra"):
             spec.pop(name, None)
         spec.update(ctx.user.info())
-        obj["status"] = {}
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec", "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj, None)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return _validate_update(new, old)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new, None) if old is None else _validate_update(new, old)
 
 
 def _fill_times(ctx: Context, new: Object, old: Object) -> None:
@@ -216,8 +216,7 @@ def _validate_update(
     new: Object, old: Object, *, may_approve: bool = False, may_issue: bool = False
 ) -> Errors:
     path = "status.conditions"
-    errors = objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=_any_name)
-    errors += _validate(new, old)
+    errors = _validate(new, old)
     errors += [
         fields.forbidden(path, f'updates may not remove a condition of type "{kind}"')
         for kind in _FINAL

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import forbidden, invalid
 from kubist.model.meta.object import Object
 
@@ -22,21 +21,13 @@ class LeaseStrategy(Strategy):
     unconditional_update = False
     qualified_finalizers = False
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         for field in _COORDINATED:
-            obj["spec"].pop(field, None)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        for field in _COORDINATED:
-            if old["spec"].get(field) is None:
+            if old is None or old["spec"].get(field) is None:
                 new["spec"].pop(field, None)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        return errors + _validate_spec(new["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate_spec(new["spec"])
 
 
 def _validate_spec(spec: dict[str, Any]) -> Errors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.pod_binding import bind
 from kubist.api.resources.strategy import Create, Strategy
@@ -24,7 +24,7 @@ class LegacyBinding(Create):
 
 
 class BindingStrategy(Strategy):
-    virtual: ClassVar[Create | None] = LegacyBinding()
+    virtual = LegacyBinding()
 
 
 strategy = BindingStrategy()

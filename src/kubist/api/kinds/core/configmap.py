@@ -16,11 +16,16 @@ SIZE_LIMIT = 1024 * 1024
 
 
 class ConfigMapStrategy(Strategy):
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors: Errors = []
+        if old is not None:
+            errors += validate_immutable(new, old, "data", "binaryData")
+            errors += objectmeta.validate_create(
+                new["metadata"], namespaced=True, validate_name=self.validate_name
+            )
         size = 0
-        binary = obj.get("binaryData") or {}
-        for key, value in (obj.get("data") or {}).items():
+        binary = new.get("binaryData") or {}
+        for key, value in (new.get("data") or {}).items():
             errors += [invalid(f"data[{key}]", key, message) for message in names.config_map_key(key)]
             if key in binary:
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
@@ -31,14 +36,6 @@ class ConfigMapStrategy(Strategy):
         if size > SIZE_LIMIT:
             errors.append(too_long("[]", SIZE_LIMIT))
         return errors
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *validate_immutable(new, old, "data", "binaryData"),
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-            *self.validate_create(ctx, new),
-        ]
 
 
 def validate_immutable(new: Object, old: Object, *fields: str) -> Errors:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubist.api.kinds.shared.ip import ip_warnings, validate_endpoint_ip, validate_ip
 from kubist.api.kinds.shared.ports import validate_port, validate_protocol
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import names, objectmeta
+from kubist.model.meta import names
 from kubist.model.meta.fields import invalid, required
 from kubist.model.meta.object import Object
 
@@ -22,31 +22,22 @@ CONTROLLER = "endpoint-controller"
 class EndpointsStrategy(Strategy):
     create_on_update = True
     deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    metadata_rules = ("update", "object")
 
     def default(self, obj: Object) -> None:
         for subset in obj.get("subsets") or ():
             for port in subset.get("ports") or ():
                 port.setdefault("protocol", "TCP")
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is not None and new.get("subsets") == old.get("subsets"):
+            return []
         errors: Errors = []
-        for i, subset in enumerate(obj.get("subsets") or ()):
+        for i, subset in enumerate(new.get("subsets") or ()):
             errors += _validate_subset(subset, f"subsets[{i}]")
         return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += objectmeta.validate_create(
-            new["metadata"], namespaced=True, validate_name=self.validate_name
-        )
-        if new.get("subsets") != old.get("subsets"):
-            errors += self.validate_create(ctx, new)
-        return errors
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

@@ -5,7 +5,8 @@ Stored as core/v1. An event with eventTime is new-style, and events.k8s.io appli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.resources.strategy import Errors, Strategy, text_at
 from kubist.model.meta import names
@@ -25,7 +26,7 @@ class EventStrategy(Strategy):
     default_propagation = "Unsupported"
     ttl_flag = "event_ttl"
     lenient_metadata = True
-    field_labels: ClassVar[dict[str, str]] = {
+    field_labels: Mapping[str, str] = {
         "involvedObject.kind": "involvedObject.kind",
         "involvedObject.namespace": "involvedObject.namespace",
         "involvedObject.name": "involvedObject.name",
@@ -38,11 +39,9 @@ class EventStrategy(Strategy):
         "source": "source.component",
         "type": "type",
     }
+    metadata_rules = ()
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_event(obj, "reportingComponent")
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         return validate_event(new, "reportingComponent")
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:

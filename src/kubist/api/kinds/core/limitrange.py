@@ -12,7 +12,7 @@ from kubist.api.kinds.shared.resourcenames import (
     validate_resource_name,
 )
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import names, objectmeta
+from kubist.model.meta import names
 from kubist.model.meta.fields import duplicate, forbidden, invalid, required
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import MAX_MILLI, Quantity, parse_quantity
@@ -27,6 +27,7 @@ _ONE = parse_quantity("1")
 
 class LimitRangeStrategy(Strategy):
     create_on_update = True
+    metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
         """Container defaults follow from the bounds: `default` from max, `defaultRequest` from `default` or min."""
@@ -42,14 +43,14 @@ class LimitRangeStrategy(Strategy):
             if requests:
                 item["defaultRequest"] = requests
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        if not obj["metadata"].get("name"):
-            obj["metadata"]["name"] = str(uuid.uuid4())
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None and not new["metadata"].get("name"):
+            new["metadata"]["name"] = str(uuid.uuid4())
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors: Errors = []
         seen: set[str] = set()
-        for i, item in enumerate(obj["spec"].get("limits") or ()):
+        for i, item in enumerate(new["spec"].get("limits") or ()):
             path = f"spec.limits[{i}]"
             kind = item.get("type", "")
             errors += _validate_type(kind, f"{path}.type")
@@ -58,13 +59,6 @@ class LimitRangeStrategy(Strategy):
             seen.add(kind)
             errors += _validate_item(item, path)
         return errors
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """Validates the whole object. The verb itself validates changes of metadata with every update."""
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=True, validate_name=self.validate_name
-        )
-        return errors + self.validate_create(ctx, new)
 
 
 def _validate_type(kind: str, path: str) -> Errors:

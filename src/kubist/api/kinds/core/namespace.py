@@ -3,9 +3,10 @@ spec.finalizers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource, Update
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import invalid
 from kubist.model.meta.object import Object
@@ -27,8 +28,8 @@ def _label(obj: Object) -> None:
 
 
 class NamespaceStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors: Errors = []
         phase = new["status"].get("phase", "")
         if "deletionTimestamp" not in new["metadata"]:
             if phase != "Active":
@@ -43,12 +44,11 @@ class NamespaceStatus(Status):
 class NamespaceFinalize(Update):
     reset_fields = ("status",)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         _label(new)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors: Errors = []
         for i, finalizer in enumerate(new["spec"].get("finalizers") or ()):
             errors += _validate_finalizer(finalizer, f"spec.finalizers[{i}]")
         return errors
@@ -60,8 +60,11 @@ class NamespaceStrategy(Strategy):
     keeps_propagation = True
     reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: ClassVar[dict[str, str]] = {"status.phase": "status.phase"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    field_labels: Mapping[str, str] = {"status.phase": "status.phase"}
+    first_status: ClassVar = {"phase": "Active"}
+    restored_fields = ("spec.finalizers", "status")
+    metadata_rules = ("object",)
+    subresources: Mapping[str, Subresource] = {
         "status": NamespaceStatus(),
         "finalize": NamespaceFinalize(),
     }
@@ -73,29 +76,20 @@ class NamespaceStrategy(Strategy):
         _label(obj)
         obj["status"].setdefault("phase", "Active")
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _label(obj)
-        obj["status"] = {"phase": "Active"}
-        finalizers = obj["spec"].setdefault("finalizers", [])
-        if NAMESPACE_FINALIZER not in finalizers:
-            finalizers.append(NAMESPACE_FINALIZER)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec.finalizers", "status")
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         _label(new)
+        if old is None:
+            finalizers = new["spec"].setdefault("finalizers", [])
+            if NAMESPACE_FINALIZER not in finalizers:
+                finalizers.append(NAMESPACE_FINALIZER)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors: Errors = []
-        for finalizer in obj["spec"].get("finalizers") or ():
+        for finalizer in new["spec"].get("finalizers") or ():
             errors += _validate_finalizer(finalizer, "spec.finalizers")
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
         return errors
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return [
-            *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
-            *self.validate_create(ctx, new),
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-        ]
 
     def mark_deleted(self, ctx: Context, obj: Object) -> bool | None:
         """Sets deletionTimestamp and phase Terminating. A terminating namespace without spec.finalizers is deleted

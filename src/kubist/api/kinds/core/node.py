@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.node_proxy import NodeProxy
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
 from kubist.api.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.api.kinds.shared.repeats import repeats
 from kubist.api.kinds.shared.resourcenames import validate_quantity
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required
@@ -31,20 +31,20 @@ _feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
 
 class NodeStatus(Status):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         if old["status"].get("config") is None:
             new["status"].pop("config", None)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return _validate_change(new, old)
 
 
 class NodeStrategy(Strategy):
     reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: ClassVar[dict[str, str]] = {"spec.unschedulable": "spec.unschedulable"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    field_labels: Mapping[str, str] = {"spec.unschedulable": "spec.unschedulable"}
+    metadata_rules = ("object",)
+    subresources: Mapping[str, Subresource] = {
         "status": NodeStatus(),
         "proxy": NodeProxy(),
     }
@@ -62,29 +62,21 @@ class NodeStrategy(Strategy):
         else:
             round_up_to_milli(status.get("allocatable"))
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["spec"].pop("configSource", None)
-        obj["status"].pop("config", None)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-        if old["spec"].get("configSource") is None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None:
+            new["spec"].pop("configSource", None)
+            new["status"].pop("config", None)
+        elif old["spec"].get("configSource") is None:
             new["spec"].pop("configSource", None)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate(new)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            errors += _validate_change(new, old)
+        return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return [
-            *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
-            *_validate(new),
-            *_validate_change(new, old),
-        ]
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
@@ -210,8 +202,7 @@ def _feature_problem(feature: str) -> str:
 
 
 def _validate_change(new: Object, old: Object) -> Errors:
-    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-    errors += _validate_annotations(new["metadata"].get("annotations") or {})
+    errors = _validate_annotations(new["metadata"].get("annotations") or {})
     spec, before, status = new["spec"], old["spec"], new["status"]
     errors += _validate_resources(status)
     errors += _validate_features(status)

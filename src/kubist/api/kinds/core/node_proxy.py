@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.service_proxy import split_name
 from kubist.api.kinds.shared.ip import is_global_unicast, parse_ip
@@ -18,7 +18,7 @@ KUBELET_PORT = 10250
 
 
 class NodeProxy(Connect):
-    methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
         """Validates the node and its address, then fails with 503 because this server does not reach kubelets."""

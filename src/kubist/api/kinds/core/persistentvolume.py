@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.persistentvolume_sources import KINDS, validate_source
 from kubist.api.kinds.core.podspec.affinity import validate_node_selector
@@ -18,7 +18,7 @@ from kubist.api.kinds.core.podspec.volumeclaims import (
 from kubist.api.kinds.shared.nodelabels import selector_warnings
 from kubist.api.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.api.kinds.shared.update import immutable
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
 from kubist.model.meta.object import Object
@@ -66,9 +66,8 @@ _NEWER_LABELS = {
 
 
 class PersistentVolumeStatus(Status):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         """Sets lastPhaseTransitionTime when the phase changes, unless the client sets it."""
-        keep(new, old, "spec")
         status, before = new["status"], old["status"]
         time, old_time = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
         if status.get("phase") == before.get("phase"):
@@ -77,16 +76,12 @@ class PersistentVolumeStatus(Status):
         elif time is None or time == old_time:
             status["lastPhaseTransitionTime"] = ctx.now
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return objectmeta.validate_update(new["metadata"], old["metadata"])
-
 
 class PersistentVolumeStrategy(Strategy):
     returns_deleted = True
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
-        "status": PersistentVolumeStatus()
-    }
+    metadata_rules = ()
+    subresources: Mapping[str, Subresource] = {"status": PersistentVolumeStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
@@ -96,28 +91,21 @@ class PersistentVolumeStrategy(Strategy):
         round_up_to_milli(spec.get("capacity"))
         default_volume(spec)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None:
+            new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = validate_spec(obj["spec"], obj["metadata"].get("name", ""), "spec")
-        return errors + _validate_mount_options(obj)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        """Validates the volume twice and the change once, because the reference reports these errors twice."""
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        name = new["metadata"].get("name", "")
+        if old is None:
+            return validate_spec(new["spec"], name, "spec") + _validate_mount_options(new)
         metadata = objectmeta.validate_create(
             new["metadata"], namespaced=False, validate_name=self.validate_name
         )
         affinity = (old["spec"].get("nodeAffinity") or {}).get("required")
-        itself = validate_spec(
-            new["spec"],
-            new["metadata"]["name"],
-            "spec",
-            allow_invalid_values=affinity is not None and bool(validate_node_selector(affinity, "")),
-        )
+        tolerant = affinity is not None and bool(validate_node_selector(affinity, ""))
+        itself = validate_spec(new["spec"], name, "spec", allow_invalid_values=tolerant)
+        # The reference validates the volume twice and the change once.
         return [
             *metadata,
             *itself,
@@ -127,10 +115,7 @@ class PersistentVolumeStrategy(Strategy):
             *_validate_change(new["spec"], old["spec"]),
         ]
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

@@ -3,7 +3,7 @@ a bound claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.core.persistentvolume import STORAGE_CLASS_ANNOTATION, storage_class_warning
@@ -15,8 +15,8 @@ from kubist.api.kinds.core.podspec.volumeclaims import (
 )
 from kubist.api.kinds.shared.resourcenames import is_native, validate_quantity
 from kubist.api.kinds.shared.update import immutable
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.model.meta import names, objectmeta
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
+from kubist.model.meta import names
 from kubist.model.meta.fields import forbidden, invalid, not_supported
 from kubist.model.meta.labels import validate_selector
 from kubist.model.meta.object import Object
@@ -38,17 +38,16 @@ RESIZE_STATUSES = (
 
 
 class PersistentVolumeClaimStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_status(new["status"])
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_status(new["status"])
 
 
 class PersistentVolumeClaimStrategy(Strategy):
     returns_deleted = True
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
-        "status": PersistentVolumeClaimStatus()
-    }
+    first_status: ClassVar = {"phase": "Pending"}
+    metadata_rules = ("update", "object")
+    subresources: Mapping[str, Subresource] = {"status": PersistentVolumeClaimStatus()}
 
     def default(self, obj: Object) -> None:
         obj["status"].setdefault("phase", "Pending")
@@ -59,39 +58,27 @@ class PersistentVolumeClaimStrategy(Strategy):
     def default_stored(self, obj: Object) -> None:
         _mirror(obj["spec"])
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"phase": "Pending"}
-        normalize_data_sources(obj["spec"], None)
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        normalize_data_sources(new["spec"], old["spec"] if old is not None else None)
+        if old is not None:
+            _mirror(old["spec"])
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-        normalize_data_sources(new["spec"], old["spec"])
-        _mirror(old["spec"])
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_claim_spec(obj["spec"], "spec")
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return validate_claim_spec(new["spec"], "spec")
         before = old["spec"]
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-            *validate_claim_spec(
-                new["spec"],
-                "spec",
-                allow_invalid_values=bool(validate_selector(before.get("selector"), "")),
-                allow_invalid_group=any(
-                    (before.get(field) or {}).get("apiGroup") is not None
-                    for field in ("dataSource", "dataSourceRef")
-                ),
+        errors = validate_claim_spec(
+            new["spec"],
+            "spec",
+            allow_invalid_values=bool(validate_selector(before.get("selector"), "")),
+            allow_invalid_group=any(
+                (before.get(field) or {}).get("apiGroup") is not None
+                for field in ("dataSource", "dataSourceRef")
             ),
-            *_validate_change(new, old),
-        ]
+        )
+        return errors + _validate_change(new, old)
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

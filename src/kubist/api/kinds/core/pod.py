@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.pod_binding import PodBinding
 from kubist.api.kinds.core.pod_connect import PodLog, PodProxy, PodStream
@@ -21,7 +21,7 @@ from kubist.api.kinds.core.podspec.qos import qos_class
 from kubist.api.kinds.core.podspec.resources import default_pod_resources, round_up_to_milli
 from kubist.api.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.api.kinds.shared.podconditions import set_pod_condition
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Strategy, Subresource
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
 
@@ -33,9 +33,9 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 
 class PodStrategy(Strategy):
     returns_deleted = True
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
-    field_labels: ClassVar[dict[str, str]] = {
+    reset_fields = ("status",)
+    generation_fields = ("spec",)
+    field_labels: Mapping[str, str] = {
         "spec.nodeName": "spec.nodeName",
         "spec.host": "spec.nodeName",
         "spec.restartPolicy": "spec.restartPolicy",
@@ -47,8 +47,9 @@ class PodStrategy(Strategy):
         "status.podIPs": "status.podIPs",
         "status.nominatedNodeName": "status.nominatedNodeName",
     }
-    indexed_fields: ClassVar[tuple[str, ...]] = ("spec.nodeName",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    indexed_fields = ("spec.nodeName",)
+    metadata_rules = ()
+    subresources: Mapping[str, Subresource] = {
         "attach": PodStream(of_container=True),
         "binding": PodBinding(),
         "ephemeralcontainers": PodEphemeralContainers(),
@@ -80,10 +81,13 @@ class PodStrategy(Strategy):
         if obj.get("status"):
             _default_status(obj["status"])
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        spec = obj["spec"]
-        quality = (obj.get("status") or {}).get("qosClass") or qos_class(spec)
-        obj["status"] = status = {"phase": "Pending", "qosClass": quality}
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        spec = new["spec"]
+        if old is not None:
+            drop_disabled_fields(spec, old["spec"])
+            return
+        quality = (new.get("status") or {}).get("qosClass") or qos_class(spec)
+        new["status"] = status = {"phase": "Pending", "qosClass": quality}
         drop_disabled_fields(spec)
         if spec.get("schedulingGates"):
             condition = {
@@ -94,25 +98,21 @@ class PodStrategy(Strategy):
             }
             set_pod_condition(status, condition, ctx.now)
         if "affinity" in spec or "topologySpreadConstraints" in spec:
-            _copy_label_values(spec, obj["metadata"].get("labels") or {})
-        for warning in copy_app_armor_annotations(obj):
+            _copy_label_values(spec, new["metadata"].get("labels") or {})
+        for warning in copy_app_armor_annotations(new):
             ctx.warn(warning)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-        drop_disabled_fields(new["spec"], old["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        privileged = ctx.config.allow_privileged
+        if old is None:
+            return validate_new(new, allow_privileged=privileged)
+        return validate_with_exceptions(validate_update, new, old, allow_privileged=privileged)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_new(obj, allow_privileged=ctx.config.allow_privileged)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return validate_with_exceptions(
-            validate_update, new, old, allow_privileged=ctx.config.allow_privileged
-        )
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        metadata = obj["metadata"]
-        warnings = pod_spec_warnings(obj["spec"], metadata)
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        if old is not None:
+            return ()
+        metadata = new["metadata"]
+        warnings = pod_spec_warnings(new["spec"], metadata)
         if problems := names.dns_label(metadata.get("name", "")):
             why = f"a DNS label is recommended: [{' '.join(problems)}]"
             what = "this is used in the Pod's hostname, which can result in surprising behavior"

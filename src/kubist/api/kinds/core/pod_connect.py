@@ -4,7 +4,7 @@ answers; no other kubelet is reachable from this server."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.podspec.visit import containers_of
 from kubist.api.kinds.core.service_proxy import split_name
@@ -71,7 +71,7 @@ def _kubelet(ctx: Context, node_name: str) -> Kubelet | str:
 
 
 class PodLog(Connect):
-    methods: ClassVar[tuple[str, ...]] = ("GET",)
+    methods = ("GET",)
     negotiated = True
 
     async def connect(self, ctx: Context) -> tuple[int, str, bytes] | Answer:
@@ -181,7 +181,7 @@ class PodStream(Connect):
 
 
 class PodProxy(Connect):
-    methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> Answer:
         scheme, name, port = split_name(ctx.name)

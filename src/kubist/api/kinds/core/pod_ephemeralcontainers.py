@@ -24,7 +24,7 @@ _FIELD = "ephemeralContainers"
 
 
 class PodEphemeralContainers(Update):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         containers = (new.get("spec") or {}).get(_FIELD)
         new["spec"] = {key: value for key, value in old["spec"].items() if key != _FIELD}
         if containers:
@@ -33,7 +33,9 @@ class PodEphemeralContainers(Update):
         keep(new, old, "status")
         keep_metadata(new, old)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    metadata_rules = ()
+
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
 

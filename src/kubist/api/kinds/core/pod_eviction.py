@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.pod_budget import still_processed, take_disruption
 from kubist.api.kinds.shared.podconditions import is_ready, set_pod_condition
@@ -23,7 +23,7 @@ _UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 class PodEviction(Create):
     group = "policy"
     kind = "Eviction"
-    accepts: ClassVar[tuple[tuple[str, str], ...]] = (("policy", "v1beta1"),)
+    accepts = (("policy", "v1beta1"),)
 
     async def create(self, ctx: Context, body: Object) -> Object:
         if body["metadata"].get("name", "") != ctx.name:

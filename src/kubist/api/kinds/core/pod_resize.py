@@ -25,7 +25,7 @@ _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 class PodResize(Update):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         """Keeps all fields but resources. Added, removed or renamed containers are left in, so that validation
         reports them."""
         spec, before = new["spec"], old["spec"]
@@ -40,7 +40,9 @@ class PodResize(Update):
         keep(new, old, "status")
         keep_metadata(new, old)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    metadata_rules = ()
+
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.pod_update import validate_annotations
 from kubist.api.kinds.core.pod_validation import validate_with_exceptions
@@ -14,7 +14,7 @@ from kubist.api.kinds.core.podspec.restarts import may_restart_all, should_resta
 from kubist.api.kinds.core.podspec.security import validate_id
 from kubist.api.kinds.shared.ip import ip_warnings, is_dual_stack, parse_ip, validate_ip
 from kubist.api.kinds.shared.update import immutable
-from kubist.api.resources.strategy import Errors, Update, keep
+from kubist.api.resources.strategy import Errors, Update
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import (
     duplicate,
@@ -42,24 +42,24 @@ _STATUSES = {
 
 
 class PodStatus(Update):
-    reset_fields: ClassVar[tuple[str, ...]] = (
+    reset_fields = (
         "spec",
         "metadata.deletionTimestamp",
         "metadata.ownerReferences",
     )
+    metadata_rules = ()
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, *self.reset_fields)
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         status, before = new.setdefault("status", {}), old.get("status") or {}
         if not status.get("qosClass") and "qosClass" in before:
             status["qosClass"] = before["qosClass"]
         _keep_observed_generations(status, before)
         drop_disabled_status_fields(status, before)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)
 
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         for field in ("podIPs", "hostIPs"):
             for index, address in enumerate(new["status"].get(field) or ()):
                 yield from ip_warnings(address.get("ip", ""), f"status.{field}[{index}].ip")

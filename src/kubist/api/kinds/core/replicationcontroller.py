@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.api.kinds.apps.replicated import validate_counts, validate_runs_forever
-from kubist.api.kinds.core.podspec import default_pod_template, template_warnings
+from kubist.api.kinds.core.podspec import default_pod_template
 from kubist.api.kinds.shared.numbers import nonnegative_fields
 from kubist.api.kinds.shared.workload import (
     Workload,
@@ -15,8 +15,8 @@ from kubist.api.kinds.shared.workload import (
     template_labels,
     validate_template,
 )
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update
-from kubist.model.meta import names, objectmeta
+from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
+from kubist.model.meta import names
 from kubist.model.meta.fields import invalid, required
 from kubist.model.meta.labels import selector_matches
 from kubist.model.meta.object import Object
@@ -28,14 +28,12 @@ COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplica
 
 
 class ReplicationControllerStatus(Status):
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        super().prepare_for_update(ctx, new, old)
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         _default_labels(new)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += nonnegative_fields(status, "status", COUNTS)
+        errors = nonnegative_fields(status, "status", COUNTS)
         return errors + validate_counts(status, COUNTS[1:4])
 
 
@@ -45,9 +43,9 @@ class ReplicationControllerScale(Scale):
 
 class ReplicationControllerStrategy(Workload):
     default_propagation = "Orphan"
-    initial_status: ClassVar[Object] = {"replicas": 0}
-    field_labels: ClassVar[dict[str, str]] = {"status.replicas": "status.replicas"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    first_status: ClassVar = {"replicas": 0}
+    field_labels: Mapping[str, str] = {"status.replicas": "status.replicas"}
+    subresources: Mapping[str, Subresource] = {
         "status": ReplicationControllerStatus(),
         "scale": ReplicationControllerScale(),
     }
@@ -64,21 +62,14 @@ class ReplicationControllerStrategy(Workload):
             default_pod_template(template)
             _default_labels(obj)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(ctx, obj["spec"], None)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate_spec(ctx, new["spec"], old["spec"] if old is not None else None)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_spec(ctx, new["spec"], old["spec"])
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return [*name_warnings(obj), *super().warnings_on_create(ctx, obj)]
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        """Warnings about the old template, not the new one, as the reference gives them."""
-        if not self.raises_generation(new, old):
-            return ()
-        return template_warnings(old["spec"].get("template"), self.template)
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        if old is None:
+            return [*name_warnings(new), *super().warnings(ctx, new, None)]
+        # The reference warns about the old template, not the new one.
+        return super().warnings(ctx, old, None) if self.raises_generation(new, old) else ()
 
 
 def _default_labels(controller: Object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
@@ -11,8 +11,7 @@ from kubist.api.kinds.shared.resourcenames import (
     validate_quantity,
     validate_quota_resource_name,
 )
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta.fields import FieldError, fitting, invalid, required
 from kubist.model.meta.object import Object
 
@@ -55,36 +54,27 @@ _EXISTS_ONLY = (
 
 
 class ResourceQuotaStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_status(new)
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return _validate_status(new)
 
 
 class ResourceQuotaStrategy(Strategy):
     returns_deleted = True
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": ResourceQuotaStatus()}
+    first_status: ClassVar = {}
+    subresources: Mapping[str, Subresource] = {"status": ResourceQuotaStatus()}
 
     def default(self, obj: Object) -> None:
         round_up_to_milli(obj["spec"].get("hard"))
         round_up_to_milli(obj["status"].get("hard"))
         round_up_to_milli(obj["status"].get("used"))
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += _validate_spec(new["spec"])
-        scopes = new["spec"].get("scopes")
-        if set(scopes or ()) != set(old["spec"].get("scopes") or ()):
-            errors.append(invalid("spec.scopes", scopes, "field is immutable"))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate_spec(new["spec"])
+        if old is not None:
+            scopes = new["spec"].get("scopes")
+            if set(scopes or ()) != set(old["spec"].get("scopes") or ()):
+                errors.append(invalid("spec.scopes", scopes, "field is immutable"))
         return errors
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -34,7 +34,7 @@ _JSON_KEYS = {
 
 
 class SecretStrategy(Strategy):
-    field_labels: ClassVar[dict[str, str]] = {"type": "type"}
+    field_labels: Mapping[str, str] = {"type": "type"}
 
     def default(self, obj: Object) -> None:
         """Sets the type, and moves the write-only stringData into data, where it wins."""
@@ -44,34 +44,28 @@ class SecretStrategy(Strategy):
             for key, value in strings.items():
                 data[key] = base64.b64encode((value or "").encode()).decode()
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        if not new.get("type"):
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is not None and not new.get("type"):
             new["type"] = old.get("type", "")
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors: Errors = []
-        data = obj.get("data") or {}
+        if old is not None:
+            errors += immutable(new.get("type"), old.get("type"), "type", "string")
+            errors += validate_immutable(new, old, "data")
+            errors += objectmeta.validate_create(
+                new["metadata"], namespaced=True, validate_name=self.validate_name
+            )
+        data = new.get("data") or {}
         size = 0
         for key, value in data.items():
             errors += [invalid(f"data[{key}]", key, message) for message in names.config_map_key(key)]
             size += decoded_size(value)
         if size > SIZE_LIMIT:
             errors.append(too_long("data", SIZE_LIMIT))
-        return errors + _validate_type(obj, data)
+        return errors + _validate_type(new, data)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(new.get("type"), old.get("type"), "type", "string"),
-            *validate_immutable(new, old, "data"),
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-            *self.validate_create(ctx, new),
-        ]
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

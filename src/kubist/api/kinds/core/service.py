@@ -6,16 +6,16 @@ Validation is in `service_validation`, addresses in `service_addresses`, node po
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.core import service_addresses, service_families, service_ports, service_validation
 from kubist.api.kinds.core.service_families import externally_accessible, is_headless, needs_health_check
 from kubist.api.kinds.core.service_proxy import ServiceProxy
 from kubist.api.kinds.shared.ip import cidr_warnings, ip_warnings
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
-from kubist.model.meta import names, objectmeta
+from kubist.model.meta import names
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, invalid
 
@@ -28,11 +28,10 @@ _NODE_PORT_TYPES = ("NodePort", "LoadBalancer")
 
 
 class ServiceStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + service_validation.validate_load_balancer_status(new, old)
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return service_validation.validate_load_balancer_status(new, old)
 
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         for i, ingress in enumerate(new["status"]["loadBalancer"].get("ingress") or ()):
             if ip := ingress.get("ip"):
                 yield from ip_warnings(ip, f"status.loadBalancer.ingress[{i}]")
@@ -42,8 +41,9 @@ class ServiceStrategy(Strategy):
     create_on_update = True
     returns_deleted = True
     reset_fields = ("status",)
-    field_labels: ClassVar[dict[str, str]] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
+    field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
+    first_status: ClassVar = {"loadBalancer": {}}
+    subresources: Mapping[str, Subresource] = {
         "status": ServiceStatus(),
         "proxy": ServiceProxy(),
     }
@@ -75,39 +75,30 @@ class ServiceStrategy(Strategy):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
-    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
-        service_families.normalize_cluster_ips(obj["spec"], None)
-        await _allocate(ctx, obj, None, allocations)
+    async def before_write(
+        self, ctx: Context, new: Object, old: Object | None, allocations: Allocations
+    ) -> None:
+        spec, before = new["spec"], old["spec"] if old is not None else None
+        if before is not None:
+            service_families.carry_over_allocated(spec, before)
+        service_families.normalize_cluster_ips(spec, before)
+        await _allocate(ctx, new, old, allocations)
+
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is not None:
+            _drop_fields_of_other_types(new, old)
+        _hide_internal_traffic_policy(new["spec"])
+
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return service_validation.validate_service(new, None)
+        return service_validation.validate_service_update(new, old)
+
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        return _warnings(new)
 
     def default_stored(self, obj: Object) -> None:
         service_families.complete_stored(obj["spec"])
-
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"loadBalancer": {}}
-        _hide_internal_traffic_policy(obj["spec"])
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return service_validation.validate_service(obj, None)
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
-        service_families.carry_over_allocated(new["spec"], old["spec"])
-        service_families.normalize_cluster_ips(new["spec"], old["spec"])
-        await _allocate(ctx, new, old, allocations)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        new["status"] = old["status"]
-        _drop_fields_of_other_types(new, old)
-        _hide_internal_traffic_policy(new["spec"])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + service_validation.validate_service_update(new, old)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return _warnings(new)
 
     async def after_update(self, ctx: Context, new: Object, old: Object) -> None:
         await service_addresses.release(ctx, service_addresses.held(old) - service_addresses.held(new))

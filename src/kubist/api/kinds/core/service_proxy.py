@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kubist.api.resources.kubelet import is_simulated
 from kubist.api.resources.strategy import Connect
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ServiceProxy(Connect):
-    methods: ClassVar[tuple[str, ...]] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> Answer:
         """Passes the request to the first ready pod behind the port; 503 if there is none that this server reaches."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.serviceaccount_token import ServiceAccountToken
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
-from kubist.model.meta import objectmeta
+from kubist.api.resources.strategy import Strategy, Subresource
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
@@ -18,25 +17,14 @@ MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 
 class ServiceAccountStrategy(Strategy):
     returns_deleted = True
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"token": ServiceAccountToken()}
+    metadata_rules = ("update", "object")
+    subresources: Mapping[str, Subresource] = {"token": ServiceAccountToken()}
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _keep_names_of_secrets(obj)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         _keep_names_of_secrets(new)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-        ]
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        annotated = MOUNTABLE_SECRETS in (old["metadata"].get("annotations") or {})
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        annotated = old is not None and MOUNTABLE_SECRETS in (old["metadata"].get("annotations") or {})
         return () if annotated else _warnings(new)
 
 

@@ -15,7 +15,7 @@ from kubist.api.kinds.shared.ip import (
 from kubist.api.kinds.shared.ports import PROTOCOLS
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import names, objectmeta
+from kubist.model.meta import names
 from kubist.model.meta.fields import duplicate, invalid, not_supported, required, too_many
 from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.labels import validate_labels
@@ -37,44 +37,37 @@ _HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 class EndpointSliceStrategy(Strategy):
     generation_fields = ("addressType", "endpoints", "ports")
+    metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
         for port in obj.get("ports") or ():
             port.setdefault("name", "")
             port.setdefault("protocol", "TCP")
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        _drop_topology(obj, None)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         """Raises the generation on changes of labels, and of endpoints even if only a dropped deprecatedTopology
         changed."""
+        if old is None:
+            _drop_topology(new, None)
+            return
         changed = new.get("endpoints") != old.get("endpoints")
         if changed or new["metadata"].get("labels") != old["metadata"].get("labels"):
             raise_generation(new, old)
         if changed:
             _drop_topology(new, old)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return [*_validate_address_type(obj), *_validate_ports(obj), *_validate_endpoints(obj)]
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = [*_validate_address_type(new), *_validate_ports(new)]
+        if old is None:
+            return errors + _validate_endpoints(new)
+        if new.get("endpoints") != old.get("endpoints"):
+            errors += _validate_endpoints(new)
+        return errors + immutable(new.get("addressType"), old.get("addressType"), "addressType", "string")
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        unchanged = new.get("endpoints") == old.get("endpoints")
-        return [
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-            *_validate_address_type(new),
-            *_validate_ports(new),
-            *([] if unchanged else _validate_endpoints(new)),
-            *immutable(new.get("addressType"), old.get("addressType"), "addressType", "string"),
-        ]
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        if obj.get("addressType") == "FQDN":
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        if old is None and new.get("addressType") == "FQDN":
             yield "spec.addressType: FQDN endpoints are deprecated"
-        yield from _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return _warnings(new)
+        yield from _warnings(new)
 
 
 def _drop_topology(new: Object, old: Object | None) -> None:

@@ -5,7 +5,8 @@ Hooks get the stored core/v1 form; `convert` converts between the two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.event import EventStrategy, validate_event
 from kubist.api.resources.strategy import Errors
@@ -75,7 +76,7 @@ _IMMUTABLE = (
 
 
 class NewEventStrategy(EventStrategy):
-    field_labels: ClassVar[dict[str, str]] = {
+    field_labels: Mapping[str, str] = {
         **{
             f"regarding.{field}": f"involvedObject.{field}"
             for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -84,37 +85,11 @@ class NewEventStrategy(EventStrategy):
         "reportingController": "reportingComponent",
         "type": "type",
     }
-    stored_labels: ClassVar[dict[str, str]] = field_labels
+    stored_labels: Mapping[str, str] = field_labels
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = validate_event(obj, "reportingController")
-        errors += objectmeta.validate_create(
-            obj["metadata"], namespaced=True, validate_name=names.dns_subdomain
-        )
-        errors += _validate_series(obj)
-        if not obj.get("eventTime"):
-            errors.append(required("eventTime"))
-        kind = obj.get("type", "")
-        if kind not in ("Normal", "Warning"):
-            errors.append(invalid("type", "", f"has invalid value: {kind}"))
-        errors += [
-            invalid(field, "", "needs to be unset")
-            for field in ("firstTimestamp", "lastTimestamp", "count", "source")
-            if obj.get(field)
-        ]
-        return errors
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors = validate_event(new, "reportingController")
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        if new.get("series") != old.get("series"):
-            errors += _validate_series(new)
-        for field in _IMMUTABLE:
-            if (new.get(field) or None) != (old.get(field) or None):
-                shown = "reportingController" if field == "reportingComponent" else field
-                value = internal_form(_TYPES.get(field, "nullable"), new.get(field))
-                errors.append(invalid(shown, value, "field is immutable"))
-        return errors
+        return errors + (_validate_new(new) if old is None else _validate_change(new, old))
 
     def convert(self, obj: Object, api_version: str) -> Object:
         if obj["apiVersion"] == api_version:
@@ -142,6 +117,34 @@ def _validate_series(event: Object) -> Errors:
         errors.append(invalid("series.count", "", "should be at least 2"))
     if not series.get("lastObservedTime"):
         errors.append(required("series.lastObservedTime"))
+    return errors
+
+
+def _validate_new(event: Object) -> Errors:
+    errors = objectmeta.validate_create(event["metadata"], namespaced=True, validate_name=names.dns_subdomain)
+    errors += _validate_series(event)
+    if not event.get("eventTime"):
+        errors.append(required("eventTime"))
+    kind = event.get("type", "")
+    if kind not in ("Normal", "Warning"):
+        errors.append(invalid("type", "", f"has invalid value: {kind}"))
+    errors += [
+        invalid(field, "", "needs to be unset")
+        for field in ("firstTimestamp", "lastTimestamp", "count", "source")
+        if event.get(field)
+    ]
+    return errors
+
+
+def _validate_change(new: Object, old: Object) -> Errors:
+    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    if new.get("series") != old.get("series"):
+        errors += _validate_series(new)
+    for field in _IMMUTABLE:
+        if (new.get(field) or None) != (old.get(field) or None):
+            shown = "reportingController" if field == "reportingComponent" else field
+            value = internal_form(_TYPES.get(field, "nullable"), new.get(field))
+            errors.append(invalid(shown, value, "field is immutable"))
     return errors
 
 

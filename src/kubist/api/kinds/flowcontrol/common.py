@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.shared.update import keep_metadata
+from typing import ClassVar
+
+from kubist.api.kinds.shared.update import StatusOnly
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import fields
 from kubist.model.meta.object import Object
 
@@ -22,23 +24,15 @@ def validate_conditions(status: Object) -> Errors:
     return errors
 
 
-class FlowControlStatus(Update):
-    reset_fields = ("metadata", "spec")
+class FlowControlStatus(StatusOnly):
+    metadata_rules = ()
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
-        keep_metadata(new, old)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return validate_conditions(new.get("status") or {})
 
 
 class FlowControlStrategy(Strategy):
     generation_fields = ("spec",)
     reset_fields = ("status",)
-
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
+    first_status: ClassVar = {}
+    metadata_rules = ("object",)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 from kubist.api import bootstrap
 from kubist.api.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors
-from kubist.model.meta import fields, names, objectmeta
+from kubist.api.resources.strategy import Errors, Subresource
+from kubist.model.meta import fields, names
 from kubist.model.meta.object import Object
 from kubist.model.schema.internals import internal_form
 
@@ -19,26 +19,20 @@ _MANDATORY = ("catch-all", "exempt")
 
 
 class FlowSchemaStrategy(FlowControlStrategy):
-    subresources: ClassVar = {"status": FlowControlStatus()}
+    subresources: Mapping[str, Subresource] = {"status": FlowControlStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        name = obj["metadata"].get("name", "")
-        spec = obj.get("spec") or {}
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        name = new["metadata"].get("name", "")
+        spec = new.get("spec") or {}
         errors = _validate_spec(spec, name)
         if name in _MANDATORY and spec != bootstrap.builtin("FlowSchema", name)["spec"]:
             shown = internal_form("flowcontrol.FlowSchemaSpec", spec)
             errors.append(fields.invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-        return errors + validate_conditions(obj.get("status") or {})
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
-        return errors + self.validate_create(ctx, new)
+        return errors + validate_conditions(new.get("status") or {})
 
 
 def _validate_spec(spec: Object, name: str) -> Errors:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping
 
 from kubist.api import bootstrap
 from kubist.api.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors
-from kubist.model.meta import fields, objectmeta
+from kubist.api.resources.strategy import Errors, Subresource
+from kubist.model.meta import fields
 from kubist.model.meta.object import Object
 from kubist.model.schema.internals import internal_form
 
@@ -21,7 +21,7 @@ _QUEUING_DEFAULTS = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 
 
 class PriorityLevelConfigurationStrategy(FlowControlStrategy):
-    subresources: ClassVar = {"status": FlowControlStatus()}
+    subresources: Mapping[str, Subresource] = {"status": FlowControlStatus()}
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})
@@ -37,22 +37,16 @@ class PriorityLevelConfigurationStrategy(FlowControlStrategy):
             exempt.setdefault("nominalConcurrencyShares", 0)
             exempt.setdefault("lendablePercent", 0)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         errors = []
-        if _ROUND_TRIP in (obj["metadata"].get("annotations") or {}):
+        if _ROUND_TRIP in (new["metadata"].get("annotations") or {}):
             why = f"annotation '{_ROUND_TRIP}' is forbidden"
             errors.append(fields.forbidden("metadata.annotations", why))
-        name = obj["metadata"].get("name", "")
-        spec = obj.get("spec") or {}
+        name = new["metadata"].get("name", "")
+        spec = new.get("spec") or {}
         errors += _validate_spec(spec, name)
         errors += _validate_mandatory(spec, name)
-        return errors + validate_conditions(obj.get("status") or {})
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
-        return errors + self.validate_create(ctx, new)
+        return errors + validate_conditions(new.get("status") or {})
 
 
 def _validate_mandatory(spec: Object, name: str) -> Errors:

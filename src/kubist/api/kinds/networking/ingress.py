@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.shared.ip import ip_warnings, parse_ip, validate_ip
 from kubist.api.kinds.shared.ports import validate_port, validate_port_or_name
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
-from kubist.model.meta import names, objectmeta
+from kubist.model.meta import names
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.object import Object
 
@@ -23,8 +23,8 @@ _BAD_ENDS = ("/..", "/.")
 
 
 class IngressStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        errors: Errors = []
         known = {item["ip"] for item in _load_balancers(old) if item.get("ip")}
         for i, item in enumerate(_load_balancers(new)):
             path = f"status.loadBalancer.ingress[{i}]"
@@ -36,7 +36,7 @@ class IngressStatus(Status):
                 errors += _validate_not_ip(hostname, f"{path}.hostname")
         return errors
 
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
         for i, item in enumerate(_load_balancers(new)):
             if ip := item.get("ip"):
                 yield from ip_warnings(ip, f"status.loadBalancer.ingress[{i}]")
@@ -45,38 +45,30 @@ class IngressStatus(Status):
 class IngressStrategy(Strategy):
     generation_fields = ("spec",)
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": IngressStatus()}
+    first_status: ClassVar = {"loadBalancer": {}}
+    metadata_rules = ("update", "object")
+    subresources: Mapping[str, Subresource] = {"status": IngressStatus()}
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"loadBalancer": {}}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        errors = _validate_spec(obj["spec"])
-        annotated = (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
-        name = obj["spec"].get("ingressClassName")
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
+        if old is not None:
+            before = old["spec"]
+            bad_secret = any(_validate_secret_name(tls, "") for tls in before.get("tls") or ())
+            bad_wildcard = any(
+                _validate_http(rule, "") for rule in before.get("rules") or () if "*" in rule.get("host", "")
+            )
+            return _validate_spec(spec, any_secret_name=bad_secret, any_wildcard_rule=bad_wildcard)
+        errors = _validate_spec(spec)
+        annotated = (new["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
+        name = spec.get("ingressClassName")
         if annotated is not None and name is not None and annotated != name:
             detail = "must match `ingressClassName` when both are specified"
             errors.append(invalid(f"annotations.{CLASS_ANNOTATION}", annotated, detail))
         return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        before = old["spec"]
-        bad_secret = any(_validate_secret_name(tls, "") for tls in before.get("tls") or ())
-        bad_wildcard = any(
-            _validate_http(rule, "") for rule in before.get("rules") or () if "*" in rule.get("host", "")
-        )
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *objectmeta.validate_create(new["metadata"], namespaced=True, validate_name=self.validate_name),
-            *_validate_spec(new["spec"], any_secret_name=bad_secret, any_wildcard_rule=bad_wildcard),
-        ]
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        annotated = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
-        if annotated and obj["spec"].get("ingressClassName") is None:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        annotated = CLASS_ANNOTATION in (new["metadata"].get("annotations") or {})
+        if old is None and annotated and new["spec"].get("ingressClassName") is None:
             shown = quoted(CLASS_ANNOTATION)
             yield f"annotation {shown} is deprecated, please use 'spec.ingressClassName' instead"
 

@@ -28,23 +28,22 @@ class IngressClassStrategy(Strategy):
         if parameters is not None and parameters.get("scope") is None:
             parameters["scope"] = "Cluster"
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        spec = obj["spec"]
-        errors = validate_domain_prefixed_path(spec.get("controller", ""), "spec.controller")
-        if len(spec.get("controller", "").encode()) > CONTROLLER_LIMIT:
-            errors.insert(0, too_long("spec.controller", CONTROLLER_LIMIT))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
+        controller = spec.get("controller", "")
+        errors: Errors = []
+        if old is not None:
+            before = old["spec"].get("controller")
+            errors += immutable(spec.get("controller"), before, "spec.controller", "string")
+            errors += objectmeta.validate_create(
+                new["metadata"], namespaced=False, validate_name=self.validate_name
+            )
+        if len(controller.encode()) > CONTROLLER_LIMIT:
+            errors.append(too_long("spec.controller", CONTROLLER_LIMIT))
+        errors += validate_domain_prefixed_path(controller, "spec.controller")
         if (parameters := spec.get("parameters")) is not None:
             errors += _validate_parameters(parameters, "spec.parameters")
         return errors
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        controller, before = new["spec"].get("controller"), old["spec"].get("controller")
-        return [
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(controller, before, "spec.controller", "string"),
-            *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
-            *self.validate_create(ctx, new),
-        ]
 
 
 def validate_domain_prefixed_path(text: str, path: str) -> Errors:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 class IPAddressStrategy(Strategy):
+    metadata_rules = ("object",)
+
     def generate_name(self, base: str) -> str:
         """Returns the base unchanged, because a random suffix would not be an address."""
         return base
@@ -23,31 +25,30 @@ class IPAddressStrategy(Strategy):
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return [error.body.split(": ", 2)[-1] for error in validate_canonical_ip(name, "")]
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        path = "spec.parentRef"
-        parent = obj["spec"].get("parentRef")
-        if parent is None:
-            return [required(path)]
-        errors: Errors = []
-        if group := parent.get("group"):
-            errors += [invalid(f"{path}.group", group, message) for message in names.dns_subdomain(group)]
-        for field in ("resource", "name", "namespace"):
-            value = parent.get(field, "")
-            if value:
-                messages = names.path_segment(value)
-                errors += [invalid(f"{path}.{field}", value, message) for message in messages]
-            elif field != "namespace":
-                errors.append(required(f"{path}.{field}"))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        parent = new["spec"].get("parentRef")
+        errors = _validate_parent(parent, "spec.parentRef")
+        if old is not None:
+            before = old["spec"].get("parentRef")
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            errors += immutable(parent, before, "spec.parentRef", "*networking.ParentReference")
         return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        parent, before = new["spec"].get("parentRef"), old["spec"].get("parentRef")
-        return [
-            *objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=self.validate_name),
-            *self.validate_create(ctx, new),
-            *objectmeta.validate_update(new["metadata"], old["metadata"]),
-            *immutable(parent, before, "spec.parentRef", "*networking.ParentReference"),
-        ]
+
+def _validate_parent(parent: Object | None, path: str) -> Errors:
+    if parent is None:
+        return [required(path)]
+    errors: Errors = []
+    if group := parent.get("group"):
+        errors += [invalid(f"{path}.group", group, message) for message in names.dns_subdomain(group)]
+    for field in ("resource", "name", "namespace"):
+        value = parent.get(field, "")
+        if value:
+            messages = names.path_segment(value)
+            errors += [invalid(f"{path}.{field}", value, message) for message in messages]
+        elif field != "namespace":
+            errors.append(required(f"{path}.{field}"))
+    return errors
 
 
 strategy = IPAddressStrategy()

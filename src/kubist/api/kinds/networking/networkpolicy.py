@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from kubist.api.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
 from kubist.api.kinds.shared.ports import validate_port, validate_port_or_name
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
 from kubist.model.meta.labels import validate_selector
 from kubist.model.meta.object import Object
@@ -34,20 +33,15 @@ class NetworkPolicyStrategy(Strategy):
                 for port in rule.get("ports") or ():
                     port.setdefault("protocol", "TCP")
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return _validate_spec(new["spec"])
         before = old["spec"]
         known = [cidr for _, cidr in _cidrs(before)]
         tolerant = bool(validate_selector(before.get("podSelector"), ""))
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate_spec(new["spec"], known, allow_invalid_values=tolerant)
+        return _validate_spec(new["spec"], known, allow_invalid_values=tolerant)
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

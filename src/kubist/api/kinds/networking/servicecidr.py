@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.api.kinds.shared.ip import parse_cidr, validate_canonical_cidr
-from kubist.api.kinds.shared.update import keep_metadata
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update, keep
-from kubist.model.meta import objectmeta
+from kubist.api.kinds.shared.update import StatusOnly
+from kubist.api.resources.strategy import Errors, Strategy, Subresource
 from kubist.model.meta.fields import invalid, required
 from kubist.model.meta.object import Object
 
@@ -18,33 +18,17 @@ _PATH = "spec.cidrs"
 _IMMUTABLE = "field is immutable"
 
 
-class ServiceCIDRStatus(Update):
-    reset_fields = ("metadata", "spec")
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
-        keep_metadata(new, old)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return objectmeta.validate_update(new["metadata"], old["metadata"])
-
-
 class ServiceCIDRStrategy(Strategy):
     reset_fields = ("status",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {"status": ServiceCIDRStatus()}
+    first_status: ClassVar = {}
+    subresources: Mapping[str, Subresource] = {"status": StatusOnly()}
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_cidrs(obj["spec"].get("cidrs") or [])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        cidrs, before = new["spec"].get("cidrs") or [], old["spec"].get("cidrs") or []
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        cidrs = new["spec"].get("cidrs") or []
+        if old is None:
+            return _validate_cidrs(cidrs)
+        before = old["spec"].get("cidrs") or []
+        errors: Errors = []
         if len(cidrs) == len(before):
             pairs = enumerate(zip(cidrs, before, strict=True))
             errors += [invalid(f"{_PATH}[{i}]", cidr, _IMMUTABLE) for i, (cidr, was) in pairs if cidr != was]

@@ -25,22 +25,16 @@ class RuntimeClassStrategy(Strategy):
     create_on_update = True
     unconditional_update = False
     qualified_finalizers = False
+    metadata_rules = ("object",)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate(new)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
+            errors += immutable(new.get("handler", ""), old.get("handler", ""), "handler")
+        return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name, qualified_finalizers=False
-        )
-        errors += _validate(new)
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"], qualified_finalizers=False)
-        return errors + immutable(new.get("handler", ""), old.get("handler", ""), "handler")
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return _warnings(obj)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return _warnings(new)
 
 

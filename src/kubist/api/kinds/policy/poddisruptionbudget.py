@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from kubist.api.kinds.shared.intstr import validate_at_most_100_percent, validate_int_or_percent
 from kubist.api.kinds.shared.numbers import nonnegative_fields
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Strategy, Update, keep
+from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta.conditions import validate_conditions
 from kubist.model.meta.fields import invalid, not_supported
 from kubist.model.meta.labels import validate_selector
@@ -21,7 +22,9 @@ EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 class PodDisruptionBudgetStatus(Status):
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    metadata_rules = ()
+
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         status = new.get("status") or {}
         errors = validate_conditions(status.get("conditions"), "status.conditions")
         return errors + nonnegative_fields(status, "status", COUNTS)
@@ -30,26 +33,18 @@ class PodDisruptionBudgetStatus(Status):
 class PodDisruptionBudgetStrategy(Strategy):
     unconditional_update = False
     lenient_metadata = True
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
-    subresources: ClassVar[dict[str, Update | Scale | Create | Connect]] = {
-        "status": PodDisruptionBudgetStatus()
-    }
+    reset_fields = ("status",)
+    generation_fields = ("spec",)
+    first_status: ClassVar = dict.fromkeys(COUNTS, 0)
+    metadata_rules = ()
+    subresources: Mapping[str, Subresource] = {"status": PodDisruptionBudgetStatus()}
 
     def default(self, obj: Object) -> None:
         obj.setdefault("spec", {})
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = dict.fromkeys(COUNTS, 0)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"], tolerant=False)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return _validate_spec(new["spec"], tolerant=bool(validate_selector(old["spec"].get("selector"), "")))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        tolerant = old is not None and bool(validate_selector(old["spec"].get("selector"), ""))
+        return _validate_spec(new["spec"], tolerant=tolerant)
 
 
 def _validate_spec(spec: Object, *, tolerant: bool) -> Errors:

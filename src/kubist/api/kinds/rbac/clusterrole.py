@@ -14,12 +14,11 @@ from kubist.model.meta.object import Object
 class ClusterRoleStrategy(RoleStrategy):
     namespaced = False
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj, allow_invalid_values=False)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return _validate(new, allow_invalid_values=False)
         tolerated = any(validate_selector(selector, "") for selector in _selectors(old))
-        errors = self.validate_metadata(new) + _validate(new, allow_invalid_values=tolerated)
+        errors = _validate(new, allow_invalid_values=tolerated)
         return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
 
 

@@ -18,14 +18,10 @@ class RBACStrategy(Strategy):
 
     create_on_update = True
     namespaced = True
+    metadata_rules = ("object",)
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return names.path_segment(name)
-
-    def validate_metadata(self, new: Object) -> Errors:
-        return objectmeta.validate_create(
-            new["metadata"], namespaced=self.namespaced, validate_name=self.validate_name
-        )
 
 
 def validate_rules(rules: list[Object] | None, *, namespaced: bool) -> Errors:
@@ -109,32 +105,28 @@ def validate_subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
 class RoleStrategy(RBACStrategy):
     """Role: the author must have the permissions that it grants, or the `escalate` verb on roles."""
 
-    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
-        await escalation.check_role(ctx, obj, None)
-
-    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
+    async def before_write(
+        self, ctx: Context, new: Object, old: Object | None, allocations: Allocations
+    ) -> None:
         await escalation.check_role(ctx, new, old)
 
 
 class BindingStrategy(RBACStrategy):
     """Binding: the author must have the permissions of the role, or the `bind` verb on it. The roleRef is immutable."""
 
-    async def before_create(self, ctx: Context, obj: Object, allocations: Allocations) -> None:
-        await escalation.check_binding(ctx, obj, None)
-
-    async def before_update(self, ctx: Context, new: Object, old: Object, allocations: Allocations) -> None:
+    async def before_write(
+        self, ctx: Context, new: Object, old: Object | None, allocations: Allocations
+    ) -> None:
         await escalation.check_binding(ctx, new, old)
 
     def default(self, obj: Object) -> None:
         default_binding(obj)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_binding(obj, namespaced=self.namespaced)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = self.validate_metadata(new) + validate_binding(new, namespaced=self.namespaced)
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        if new["roleRef"] != old["roleRef"]:
-            shown = internal_form("rbac.RoleRef", new["roleRef"])
-            errors.append(fields.invalid("roleRef", shown, "cannot change roleRef"))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = validate_binding(new, namespaced=self.namespaced)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            if new["roleRef"] != old["roleRef"]:
+                shown = internal_form("rbac.RoleRef", new["roleRef"])
+                errors.append(fields.invalid("roleRef", shown, "cannot change roleRef"))
         return errors

@@ -10,12 +10,11 @@ from kubist.model.meta.object import Object
 
 
 class NamespacedRoleStrategy(RoleStrategy):
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return validate_rules(obj.get("rules"), namespaced=True)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = self.validate_metadata(new) + self.validate_create(ctx, new)
-        return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = validate_rules(new.get("rules"), namespaced=True)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+        return errors
 
 
 strategy = NamespacedRoleStrategy()

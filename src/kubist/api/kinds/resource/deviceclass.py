@@ -7,26 +7,20 @@ from kubist.api.kinds.resource.expressions import validate_selector
 from kubist.api.kinds.shared.resourcenames import is_extended
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta import fields, names
 from kubist.model.meta.object import Object
 
 
 class DeviceClassStrategy(Strategy):
     returns_deleted = True
     generation_fields = ("spec",)
+    metadata_rules = ("object", "update")
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
         return [] if prefix else names.dns_subdomain(name, prefix)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj.get("spec") or {}, {})
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate(new.get("spec") or {}, old.get("spec") or {})
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new.get("spec") or {}, (old.get("spec") or {}) if old is not None else {})
 
 
 def _validate(spec: Object, old: Object) -> Errors:

@@ -14,25 +14,22 @@ from kubist.model.meta.object import Object
 class ResourceClaimTemplateStrategy(Strategy):
     returns_deleted = True
     lenient_metadata = True
+    metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
         default_claim((obj.get("spec") or {}).get("spec") or {})
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        claim = obj["spec"].get("spec") or {}
-        metadata = obj["metadata"]
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is not None:
+            errors = _validate(new["spec"])
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            kind = "resource.ResourceClaimTemplateSpec"
+            return errors + immutable(_without_empty(new["spec"]), old["spec"], "spec", kind)
+        claim = new["spec"].get("spec") or {}
+        metadata = new["metadata"]
         errors = validate_admin_request(ctx, claim, metadata.get("namespace", ""))
         errors += objectmeta.validate_create(metadata, namespaced=True, validate_name=self.validate_name)
-        return errors + _validate(obj["spec"])
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=True, validate_name=self.validate_name
-        )
-        errors += _validate(new["spec"])
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        kind = "resource.ResourceClaimTemplateSpec"
-        return errors + immutable(_without_empty(new["spec"]), old["spec"], "spec", kind)
+        return errors + _validate(new["spec"])
 
 
 def _without_empty(spec: Object) -> Object:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
 
 from kubist.api.kinds.resource.common import each, validate_label, validate_pool_name
 from kubist.api.kinds.resource.devices import (
@@ -17,7 +16,7 @@ from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.base.jsontext.quoting import quoted
-from kubist.model.meta import fields, objectmeta, times
+from kubist.model.meta import fields, times
 from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
 
@@ -28,7 +27,7 @@ class ResourceSliceStrategy(Strategy):
     returns_deleted = True
     generation_fields = ("spec",)
     namespace_selectable = False
-    field_labels: ClassVar = {"spec.nodeName": "spec.nodeName", "spec.driver": "spec.driver"}
+    field_labels: Mapping[str, str] = {"spec.nodeName": "spec.nodeName", "spec.driver": "spec.driver"}
 
     def default(self, obj: Object) -> None:
         for device in (obj.get("spec") or {}).get("devices") or ():
@@ -36,31 +35,21 @@ class ResourceSliceStrategy(Strategy):
                 if not taint.get("timeAdded"):
                     taint["timeAdded"] = times.now()
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        drop_disabled(obj.get("spec") or {}, {})
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
         """Raises the generation also if only dropped fields changed."""
-        if new.get("spec") != old.get("spec"):
+        if old is not None and new.get("spec") != old.get("spec"):
             raise_generation(new, old)
-        drop_disabled(new.get("spec") or {}, old.get("spec") or {})
+        drop_disabled(new.get("spec") or {}, (old or {}).get("spec") or {})
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj.get("spec") or {}, None)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new.get("spec") or {}, (old.get("spec") or {}) if old is not None else None)
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        return errors + _validate(new.get("spec") or {}, old.get("spec") or {})
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        driver = (obj.get("spec") or {}).get("driver", "")
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        driver = (new.get("spec") or {}).get("driver", "")
         if driver == driver.lower():
             return ()
         shown = quoted(driver)
         return (f"spec.driver: driver names should be lowercase; {shown} contains uppercase characters",)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 def _validate(spec: Object, old: Object | None) -> Errors:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import objectmeta, status
+from kubist.model.meta import status
 from kubist.model.meta.fields import forbidden, not_supported, required
 from kubist.model.meta.object import Object
 
@@ -23,14 +23,20 @@ class PriorityClassStrategy(Strategy):
     def default(self, obj: Object) -> None:
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["metadata"]["generation"] = 1
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None:
+            new["metadata"]["generation"] = 1
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        value, policy = new.get("value", 0), new.get("preemptionPolicy")
         errors: Errors = []
-        name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
+        if old is not None:
+            if value != old.get("value", 0):
+                errors.append(forbidden("value", "may not be changed in an update."))
+            return errors + immutable(policy, old.get("preemptionPolicy"), "preemptionPolicy")
+        name = new["metadata"].get("name", "")
         if name.startswith(SYSTEM_PREFIX):
-            if why := _system_class_error(obj):
+            if why := _system_class_error(new):
                 prefix = (
                     f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only"
                 )
@@ -38,7 +44,6 @@ class PriorityClassStrategy(Strategy):
         elif value > HIGHEST_USER_PRIORITY:
             why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             errors.append(forbidden("value", why))
-        policy = obj.get("preemptionPolicy")
         if policy == "":
             errors.append(required("preemptionPolicy"))
         elif policy is not None and policy not in PREEMPTION_POLICIES:
@@ -49,14 +54,6 @@ class PriorityClassStrategy(Strategy):
         if name in SYSTEM_CLASSES:
             why = "this is a system priority class and cannot be deleted"
             raise status.forbidden(ctx.resource.group, ctx.resource.resource, name, why)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        if new.get("value", 0) != old.get("value", 0):
-            errors.append(forbidden("value", "may not be changed in an update."))
-        return errors + immutable(
-            new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy"
-        )
 
 
 def _system_class_error(obj: Object) -> str:

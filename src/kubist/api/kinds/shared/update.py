@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.api.resources.strategy import keep
+from kubist.api.resources.strategy import Update, keep
 from kubist.model.meta.fields import FieldError, invalid
 from kubist.model.meta.object import Object
 from kubist.model.schema.internals import internal_form
@@ -23,6 +23,13 @@ STATUS_METADATA = (
 def immutable(new: Any, old: Any, path: str, type: str = "nullable") -> list[FieldError]:
     """Rejects a change of the value. The message shows the value as Go's internal `type`."""
     return [] if new == old else [invalid(path, internal_form(type, new), "field is immutable")]
+
+
+class StatusOnly(Update):
+    """`/status` through which neither spec nor metadata changes."""
+
+    reset_fields = ("metadata", "spec")
+    restored_fields = ("spec", *STATUS_METADATA)
 
 
 def keep_metadata(new: Object, old: Object) -> None:

@@ -10,7 +10,7 @@ from kubist.api.kinds.core.podspec import (
     template_warnings,
     validate_pod_template,
 )
-from kubist.api.resources.strategy import Errors, Strategy, at, keep
+from kubist.api.resources.strategy import Errors, Strategy, at
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
 
@@ -21,26 +21,18 @@ if TYPE_CHECKING:
 class Workload(Strategy):
     """Kind with a pod template. Only `/status` changes its status."""
 
-    reset_fields: ClassVar[tuple[str, ...]] = ("status",)
-    generation_fields: ClassVar[tuple[str, ...]] = ("spec",)
-    initial_status: ClassVar[Object] = {}
-    """Status of a new object: the fields that are present even if zero."""
-    template: ClassVar[str] = "spec.template"
+    reset_fields: tuple[str, ...] = ("status",)
+    generation_fields: tuple[str, ...] = ("spec",)
+    first_status: ClassVar[Object | None] = {}
+    template = "spec.template"
     """Dotted path of the pod template."""
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = dict(self.initial_status)
-        drop_disabled_template_fields(at(obj, self.template))
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        before = at(old, self.template) if old is not None else None
+        drop_disabled_template_fields(at(new, self.template), before)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-        drop_disabled_template_fields(at(new, self.template), at(old, self.template))
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return template_warnings(at(obj, self.template), self.template)
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        if not self.raises_generation(new, old):
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        if old is not None and not self.raises_generation(new, old):
             return ()
         return template_warnings(at(new, self.template), self.template)
 

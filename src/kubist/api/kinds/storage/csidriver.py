@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import fields, objectmeta
+from kubist.model.meta import fields
 from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
 
@@ -38,41 +38,32 @@ class CSIDriverStrategy(Strategy):
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["spec"].pop("preventPodSchedulingIfMissing", None)
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        if "preventPodSchedulingIfMissing" not in old["spec"]:
+    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
+        if old is None or "preventPodSchedulingIfMissing" not in old["spec"]:
             new["spec"].pop("preventPodSchedulingIfMissing", None)
         # Unlike other kinds, a CSIDriver has no generation until its spec first changes.
-        if new["spec"] != old["spec"]:
+        if old is not None and new["spec"] != old["spec"]:
             raise_generation(new, old)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_spec(obj["spec"])
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        spec = new["spec"]
+        errors = _validate_spec(spec)
+        if old is not None:
+            before = old["spec"]
+            errors += immutable(
+                spec.get("attachRequired"), before.get("attachRequired"), "spec.attachedRequired"
+            )
+            modes = "volumeLifecycleModes"
+            errors += immutable(spec.get(modes), before.get(modes), f"spec.{modes}")
+        return errors
 
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_update(new["metadata"], old["metadata"])
-        errors += _validate_spec(new["spec"])
-        errors += immutable(
-            new["spec"].get("attachRequired"), old["spec"].get("attachRequired"), "spec.attachedRequired"
-        )
-        return errors + immutable(
-            new["spec"].get("volumeLifecycleModes"),
-            old["spec"].get("volumeLifecycleModes"),
-            "spec.volumeLifecycleModes",
-        )
-
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        spec = obj["spec"]
-        if spec.get("tokenRequests") and "serviceAccountTokenInSecrets" not in spec:
-            return (_TOKENS_IN_ATTRIBUTES,)
-        return ()
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        if new["spec"].get("tokenRequests") == old["spec"].get("tokenRequests"):
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        spec = new["spec"]
+        requests = spec.get("tokenRequests")
+        if not requests or "serviceAccountTokenInSecrets" in spec:
             return ()
-        return self.warnings_on_create(ctx, new)
+        changed = old is None or requests != old["spec"].get("tokenRequests")
+        return (_TOKENS_IN_ATTRIBUTES,) if changed else ()
 
 
 def _validate_spec(spec: Object) -> Errors:

@@ -9,22 +9,19 @@ from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta import fields, names
 from kubist.model.meta.object import Object
 
 
 class CSINodeStrategy(Strategy):
     returns_deleted = True
     unconditional_update = False
+    metadata_rules = ("object",)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate_drivers(_drivers(obj))
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
-        errors += _validate_drivers(_drivers(new))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate_drivers(_drivers(new))
+        if old is None:
+            return errors
         by_name = defaultdict(list)
         for after in _drivers(new):
             by_name[after.get("name")].append(after)

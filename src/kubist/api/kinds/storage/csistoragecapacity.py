@@ -16,27 +16,19 @@ from kubist.model.meta.quantity import parse_quantity
 
 class CSIStorageCapacityStrategy(Strategy):
     unconditional_update = False
+    metadata_rules = ("object",)
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj, allow_invalid_values=False)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=True, validate_name=self.validate_name
-        )
-        errors += _validate(new, allow_invalid_values=bool(validate_selector(old.get("nodeTopology"), "")))
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        if old is None:
+            return _validate(new, allow_invalid_values=False)
+        errors = _validate(new, allow_invalid_values=bool(validate_selector(old.get("nodeTopology"), "")))
         errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        for name in ("nodeTopology", "storageClassName"):
-            errors += immutable(
-                new.get(name), old.get(name), name, "string" if name == "storageClassName" else "nullable"
-            )
+        for name, type in (("nodeTopology", "nullable"), ("storageClassName", "string")):
+            errors += immutable(new.get(name), old.get(name), name, type)
         return errors
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
-        return selector_warnings(obj.get("nodeTopology"), "nodeTopology")
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return self.warnings_on_create(ctx, new)
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
+        return selector_warnings(new.get("nodeTopology"), "nodeTopology")
 
 
 def _validate(obj: Object, *, allow_invalid_values: bool) -> Errors:

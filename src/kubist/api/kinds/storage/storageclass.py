@@ -24,36 +24,28 @@ _IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 class StorageClassStrategy(Strategy):
     returns_deleted = True
+    metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
 
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        errors = objectmeta.validate_create(
-            new["metadata"], namespaced=False, validate_name=self.validate_name
-        )
-        errors += _validate(new)
-        errors += objectmeta.validate_update(new["metadata"], old["metadata"])
-        for name in _IMMUTABLE:
-            errors += immutable(
-                new.get(name), old.get(name), name, "string" if name == "provisioner" else "nullable"
-            )
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        errors = _validate(new)
+        if old is not None:
+            errors += objectmeta.validate_update(new["metadata"], old["metadata"])
+            for name in _IMMUTABLE:
+                type = "string" if name == "provisioner" else "nullable"
+                errors += immutable(new.get(name), old.get(name), name, type)
         return errors
 
-    def warnings_on_create(self, ctx: Context, obj: Object) -> Iterable[str]:
+    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return [
             f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {DEPRECATED[expression['key']]}"
-            for i, term in enumerate(obj.get("allowedTopologies") or ())
+            for i, term in enumerate(new.get("allowedTopologies") or ())
             for j, expression in enumerate(term.get("matchLabelExpressions") or ())
             if expression.get("key") in DEPRECATED
         ]
-
-    def warnings_on_update(self, ctx: Context, new: Object, old: Object) -> Iterable[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 def _validate(obj: Object) -> Errors:

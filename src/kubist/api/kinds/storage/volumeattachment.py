@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from kubist.api.kinds.core.persistentvolume import validate_spec as validate_volume_spec
 from kubist.api.kinds.core.podspec.defaults import default_volume
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.shared.update import immutable, keep_metadata
+from kubist.api.kinds.shared.update import StatusOnly, immutable
 from kubist.api.kinds.storage.common import text_size, validate_driver_name
 from kubist.api.resources.context import Context
-from kubist.api.resources.strategy import Errors, Strategy, Update, keep
-from kubist.model.meta import fields, names, objectmeta
+from kubist.api.resources.strategy import Errors, Strategy, Subresource
+from kubist.model.meta import fields, names
 from kubist.model.meta.object import Object
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
-class VolumeAttachmentStatus(Update):
-    reset_fields = ("metadata", "spec")
+class VolumeAttachmentStatus(StatusOnly):
+    metadata_rules = ("object",)
 
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "spec")
-        keep_metadata(new, old)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return _validate_update(new, old)
 
 
@@ -32,7 +29,9 @@ class VolumeAttachmentStrategy(Strategy):
     returns_deleted = True
     unconditional_update = False
     reset_fields = ("status",)
-    subresources: ClassVar = {"status": VolumeAttachmentStatus()}
+    first_status: ClassVar = {"attached": False}
+    metadata_rules = ("object",)
+    subresources: Mapping[str, Subresource] = {"status": VolumeAttachmentStatus()}
 
     def default(self, obj: Object) -> None:
         inline = ((obj.get("spec") or {}).get("source") or {}).get("inlineVolumeSpec")
@@ -40,23 +39,14 @@ class VolumeAttachmentStrategy(Strategy):
             round_up_to_milli(inline.get("capacity"))
             default_volume(inline)
 
-    def prepare_for_create(self, ctx: Context, obj: Object) -> None:
-        obj["status"] = {"attached": False}
-
-    def prepare_for_update(self, ctx: Context, new: Object, old: Object) -> None:
-        keep(new, old, "status")
-
-    def validate_create(self, ctx: Context, obj: Object) -> Errors:
-        return _validate(obj)
-
-    def validate_update(self, ctx: Context, new: Object, old: Object) -> Errors:
-        return _validate_update(new, old)
+    def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
+        return _validate(new) if old is None else _validate_update(new, old)
 
 
 def _validate_update(new: Object, old: Object) -> Errors:
-    errors = objectmeta.validate_create(new["metadata"], namespaced=False, validate_name=names.dns_subdomain)
-    errors += _validate(new)
-    return errors + immutable(new.get("spec"), old.get("spec"), "spec", "storage.VolumeAttachmentSpec")
+    return _validate(new) + immutable(
+        new.get("spec"), old.get("spec"), "spec", "storage.VolumeAttachmentSpec"
+    )
 
 
 def _validate(obj: Object) -> Errors:
