@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.kinds.shared.intstr import (
+from kubist.api.kinds.shared.values import (
     int_or_percent_value,
     validate_at_most_100_percent,
     validate_int_or_percent,

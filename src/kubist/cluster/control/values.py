@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.shared.intstr import percent
+from kubist.api.kinds.shared.values import percent
 from kubist.model.meta.object import Object
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.api.kinds.admissionregistration import expressions
 from kubist.api.kinds.admissionregistration.expressions import Environment
-from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.strategy import Errors
 from kubist.base.offload import leave_loop
 from kubist.model.meta import fields, names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.api.kinds.admissionregistration.policies import BindingStrategy, validate_binding
-from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta import fields

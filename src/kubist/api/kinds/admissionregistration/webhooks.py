@@ -14,7 +14,7 @@ from kubist.api.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_rule,
 )
-from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.api.webhooks.clientconfig import validate_service, validate_url

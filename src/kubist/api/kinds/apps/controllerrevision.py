@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.api.kinds.shared.numbers import nonnegative
 from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.shared.values import nonnegative
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta.fields import required
 from kubist.model.meta.object import Object

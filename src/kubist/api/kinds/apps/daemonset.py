@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.kinds.apps.deployment import shown_strategy, validate_rolling_bounds
-from kubist.api.kinds.apps.deprecated import integer_annotation, set_integer_annotation
-from kubist.api.kinds.apps.replicated import (
+from kubist.api.kinds.core.podspec import default_pod_template
+from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.shared.values import nonnegative, nonnegative_fields, validate_at_most_100_percent
+from kubist.api.kinds.shared.workload import (
+    Workload,
+    integer_annotation,
+    set_integer_annotation,
+    shown_strategy,
     validate_collision_count,
-    validate_history_limit,
+    validate_rolling_bounds,
     validate_runs_forever,
     validate_selected_labels,
+    validate_template,
 )
-from kubist.api.kinds.core.podspec import default_pod_template
-from kubist.api.kinds.shared.intstr import int_or_percent_value, validate_at_most_100_percent
-from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
-from kubist.api.kinds.shared.update import immutable
-from kubist.api.kinds.shared.workload import Workload, validate_template
 from kubist.api.resources.strategy import Errors, Status, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.labels import has_invalid_values, is_empty, validate_selector
@@ -114,7 +115,7 @@ def _validate_spec(ctx: Context, obj: Object, old: Object | None) -> Errors:
     errors += nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     errors += nonnegative(template_generation(obj), "spec.templateGeneration")
     errors += _validate_update_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    return errors + validate_history_limit(spec)
+    return errors + nonnegative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit")
 
 
 def _validate_update_strategy(strategy: Object, path: str) -> Errors:
@@ -135,11 +136,10 @@ def _validate_update_strategy(strategy: Object, path: str) -> Errors:
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
     """Validates maxUnavailable and maxSurge: exactly one of them must be non-zero."""
-    unavailable, surge, errors = validate_rolling_bounds(rolling_update, path)
+    has_unavailable, has_surge, errors = validate_rolling_bounds(rolling_update, path)
+    unavailable, surge = rolling_update.get("maxUnavailable", 0), rolling_update.get("maxSurge", 0)
     errors += validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
     errors += validate_at_most_100_percent(surge, f"{path}.maxSurge")
-    has_unavailable = int_or_percent_value(unavailable) != 0
-    has_surge = int_or_percent_value(surge) != 0
     if has_unavailable and has_surge:
         errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     elif not has_unavailable and not has_surge:

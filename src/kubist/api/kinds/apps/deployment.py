@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kubist.api.kinds.apps.deprecated import drop_annotation, integer_annotation, set_integer_annotation
-from kubist.api.kinds.apps.replicated import (
-    Replicated,
+from kubist.api.kinds.core.podspec import default_pod_template
+from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.shared.values import nonnegative, nonnegative_fields, validate_at_most_100_percent
+from kubist.api.kinds.shared.workload import (
+    Workload,
+    drop_annotation,
+    integer_annotation,
+    set_integer_annotation,
+    shown_strategy,
     validate_collision_count,
     validate_counts,
-    validate_history_limit,
-    validate_own_selector,
     validate_replica_template,
+    validate_rolling_bounds,
 )
-from kubist.api.kinds.core.podspec import default_pod_template
-from kubist.api.kinds.shared.intstr import (
-    IntOrString,
-    int_or_percent_value,
-    validate_at_most_100_percent,
-    validate_int_or_percent,
-)
-from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
-from kubist.api.kinds.shared.update import immutable
-from kubist.api.kinds.shared.workload import name_warnings
 from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
@@ -55,8 +49,11 @@ class DeploymentStatus(Status):
         return errors + validate_collision_count(new, old)
 
 
-class DeploymentStrategy(Replicated):
+class DeploymentStrategy(Workload):
+    names_pods = True
+    always_scaled = True
     converted_annotations = (ROLLBACK_TO,)
+    annotations_count = True
     subresources: Mapping[str, Subresource] = {
         "status": DeploymentStatus(),
         "scale": Scale(),
@@ -75,25 +72,24 @@ class DeploymentStrategy(Replicated):
         spec.setdefault("progressDeadlineSeconds", 600)
         _default_rollback(obj)
 
-    def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
-        super().prepare(ctx, new, old)
-        if old is not None and self.raises_generation(new, old):
-            raise_generation(new, old)
-
-    def raises_generation(self, new: Object, old: Object) -> bool:
-        """Annotations count as well, because the controller copies them to the ReplicaSets."""
-        annotations, before = new["metadata"].get("annotations"), old["metadata"].get("annotations")
-        return annotations != before or super().raises_generation(new, old)
-
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
-        if old is None:
-            return _validate_spec(ctx, new, None)
-        errors = _validate_spec(ctx, new, old["spec"])
-        return errors + immutable(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-
-    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        warnings = super().warnings(ctx, new, old)
-        return warnings if old is not None else [*name_warnings(new), *warnings]
+        spec, before = new["spec"], old["spec"] if old is not None else None
+        errors = nonnegative(spec.get("replicas"), "spec.replicas")
+        errors += validate_replica_template(ctx, spec, before)
+        errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
+        errors += nonnegative_fields(spec, "spec", ("minReadySeconds", "revisionHistoryLimit"))
+        revision = integer_annotation(new, ROLLBACK_TO)
+        if revision is not None:
+            errors += nonnegative(revision, "spec.rollback.version")
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None:
+            errors += nonnegative(deadline, "spec.progressDeadlineSeconds")
+            if deadline <= spec.get("minReadySeconds", 0):
+                why = "must be greater than minReadySeconds"
+                errors.append(invalid("spec.progressDeadlineSeconds", deadline, why))
+        if before is not None:
+            errors += immutable(spec.get("selector"), before.get("selector"), "spec.selector")
+        return errors
 
 
 def _default_rollback(obj: Object) -> None:
@@ -110,24 +106,6 @@ def _default_rollback(obj: Object) -> None:
     )
     if revision is not None:
         set_integer_annotation(obj, ROLLBACK_TO, revision)
-
-
-def _validate_spec(ctx: Context, obj: Object, old: Object | None) -> Errors:
-    spec = obj["spec"]
-    errors = nonnegative(spec.get("replicas"), "spec.replicas")
-    errors += validate_own_selector(spec, "deployment")
-    errors += validate_replica_template(ctx, spec, old)
-    errors += _validate_strategy(spec.get("strategy") or {}, "spec.strategy")
-    errors += nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    errors += validate_history_limit(spec)
-    errors += nonnegative(integer_annotation(obj, ROLLBACK_TO), "spec.rollback.version")
-    deadline = spec.get("progressDeadlineSeconds")
-    if deadline is not None:
-        errors += nonnegative(deadline, "spec.progressDeadlineSeconds")
-        if deadline <= spec.get("minReadySeconds", 0):
-            why = "must be greater than minReadySeconds"
-            errors.append(invalid("spec.progressDeadlineSeconds", deadline, why))
-    return errors
 
 
 def _validate_strategy(strategy: Object, path: str) -> Errors:
@@ -150,28 +128,11 @@ def _validate_strategy(strategy: Object, path: str) -> Errors:
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:
-    unavailable, surge, errors = validate_rolling_bounds(rolling_update, path)
-    if int_or_percent_value(unavailable) == 0 and int_or_percent_value(surge) == 0:
-        errors.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return errors + validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
-
-
-def validate_rolling_bounds(rolling_update: Object, path: str) -> tuple[IntOrString, IntOrString, Errors]:
-    """maxUnavailable and maxSurge, which must be non-negative integers or percentages, and their errors."""
-    unavailable = rolling_update.get("maxUnavailable", 0)
-    surge = rolling_update.get("maxSurge", 0)
-    errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
-    return unavailable, surge, errors + validate_int_or_percent(surge, f"{path}.maxSurge")
-
-
-def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, Any]:
-    """Strategy in the form of Go error messages: Go field names. `rolling_update` maps rollingUpdate's fields to
-    their zero values."""
-    given = strategy.get("rollingUpdate")
-    shown = None
-    if given is not None:
-        shown = {name[0].upper() + name[1:]: given.get(name, zero) for name, zero in rolling_update.items()}
-    return {"Type": strategy.get("type", ""), "RollingUpdate": shown}
+    has_unavailable, has_surge, errors = validate_rolling_bounds(rolling_update, path)
+    unavailable, path = rolling_update.get("maxUnavailable", 0), f"{path}.maxUnavailable"
+    if not has_unavailable and not has_surge:
+        errors.append(invalid(path, unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + validate_at_most_100_percent(unavailable, path)
 
 
 strategy = DeploymentStrategy()

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.kinds.apps.replicated import (
-    Replicated,
-    validate_counts,
-    validate_own_selector,
-    validate_replica_template,
-)
 from kubist.api.kinds.core.podspec import default_pod_template
-from kubist.api.kinds.shared.numbers import nonnegative_fields
 from kubist.api.kinds.shared.update import immutable
-from kubist.api.kinds.shared.workload import name_warnings
+from kubist.api.kinds.shared.values import nonnegative_fields
+from kubist.api.kinds.shared.workload import Workload, validate_counts, validate_replica_template
 from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
 from kubist.model.meta.object import Object
 
@@ -40,8 +34,10 @@ class ReplicaSetStatus(Status):
         )
 
 
-class ReplicaSetStrategy(Replicated):
+class ReplicaSetStrategy(Workload):
     first_status: ClassVar = {"replicas": 0}
+    names_pods = True
+    always_scaled = True
     subresources: Mapping[str, Subresource] = {
         "status": ReplicaSetStatus(),
         "scale": Scale(),
@@ -53,17 +49,12 @@ class ReplicaSetStrategy(Replicated):
         spec.setdefault("replicas", 1)
 
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
-        spec = new["spec"]
+        spec, before = new["spec"], old["spec"] if old is not None else None
         errors = nonnegative_fields(spec, "spec", ("replicas", "minReadySeconds"))
-        errors += validate_own_selector(spec, "deployment")
-        if old is None:
-            return errors + validate_replica_template(ctx, spec, None)
-        errors += validate_replica_template(ctx, spec, old["spec"])
-        return errors + immutable(spec.get("selector"), old["spec"].get("selector"), "spec.selector")
-
-    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        warnings = super().warnings(ctx, new, old)
-        return warnings if old is not None else [*name_warnings(new), *warnings]
+        errors += validate_replica_template(ctx, spec, before)
+        if before is not None:
+            errors += immutable(spec.get("selector"), before.get("selector"), "spec.selector")
+        return errors
 
 
 strategy = ReplicaSetStrategy()

@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.kinds.apps.deployment import shown_strategy
-from kubist.api.kinds.apps.replicated import (
-    Replicated,
-    validate_collision_count,
-    validate_counts,
-    validate_own_selector,
-    validate_runs_forever,
-    validate_selected_labels,
-)
 from kubist.api.kinds.core.podspec import default_pod_template
 from kubist.api.kinds.core.podspec.annotations import validate_pod_annotations
 from kubist.api.kinds.core.podspec.options import Options
@@ -22,17 +13,27 @@ from kubist.api.kinds.core.podspec.volumeclaims import (
     default_claim_spec,
     validate_claim_spec,
 )
-from kubist.api.kinds.shared.intstr import (
+from kubist.api.kinds.shared.values import (
     int_or_percent_value,
+    nonnegative,
+    nonnegative_fields,
     validate_at_most_100_percent,
     validate_int_or_percent,
 )
-from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
-from kubist.api.kinds.shared.workload import validate_template
+from kubist.api.kinds.shared.workload import (
+    Workload,
+    shown_strategy,
+    validate_collision_count,
+    validate_counts,
+    validate_own_selector,
+    validate_runs_forever,
+    validate_selected_labels,
+    validate_template,
+)
 from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
-from kubist.model.meta.labels import validate_labels, validate_selector
+from kubist.model.meta.labels import validate_labels
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class StatefulSetStatus(Status):
         return errors + validate_collision_count(new, old)
 
 
-class StatefulSetStrategy(Replicated):
+class StatefulSetStrategy(Workload):
     first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
+    always_scaled = True
     subresources: Mapping[str, Subresource] = {
         "status": StatefulSetStatus(),
         "scale": Scale(),
@@ -167,9 +169,10 @@ def _validate_spec(ctx: Context, spec: Object, old: Object | None, *, check_temp
     service = spec.get("serviceName")
     if old is None and service:
         errors += [invalid("spec.serviceName", service, message) for message in names.dns_label(service)]
-    errors += validate_own_selector(spec, "statefulset")
-    if validate_selector(spec.get("selector"), ""):
-        errors.append(invalid("spec.selector", spec.get("selector"), ""))
+    errors_of_selector, is_malformed = validate_own_selector(spec, "statefulset")
+    errors += errors_of_selector
+    if is_malformed:
+        errors.append(invalid("spec.selector", spec["selector"], ""))
     else:
         errors += validate_selected_labels(spec)
         errors += _validate_template(ctx, spec, old, check_template)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.autoscaling import v1conversion
 from kubist.api.kinds.autoscaling.metrics import api_version_error, validate_metrics, validate_reference
-from kubist.api.kinds.shared.numbers import nonnegative_fields
+from kubist.api.kinds.shared.values import nonnegative_fields
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.object import Object

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kubist.api.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.api.kinds.batch.schedule import ScheduleError, check_schedule, check_time_zone
-from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
-from kubist.api.kinds.shared.workload import Workload, name_warnings
+from kubist.api.kinds.shared.values import nonnegative, nonnegative_fields
+from kubist.api.kinds.shared.workload import Workload
 from kubist.api.resources.strategy import Errors, Status, Subresource
 from kubist.model.meta.fields import invalid, not_supported, required
 from kubist.model.meta.object import Object
@@ -23,6 +23,7 @@ CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 
 class CronJobStrategy(Workload):
     template = "spec.jobTemplate.spec.template"
+    names_pods = True
     subresources: Mapping[str, Subresource] = {"status": Status()}
 
     def default(self, obj: Object) -> None:
@@ -43,21 +44,15 @@ class CronJobStrategy(Workload):
         return errors
 
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        path = "spec.jobTemplate.spec"
-        if old is None:
-            return name_warnings(new) + job_spec_warnings(_job_spec(new), path)
-        warnings = job_spec_warnings(_job_spec(new), path) if self.raises_generation(new, old) else []
-        if "TZ" in new["spec"].get("schedule", ""):
-            warnings.append(
+        yield from super().warnings(ctx, new, old)
+        if old is not None and "TZ" in new["spec"].get("schedule", ""):
+            yield (
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
-        return warnings
 
-
-def _job_spec(obj: Object) -> Object:
-    spec: Object = obj["spec"]["jobTemplate"]["spec"]
-    return spec
+    def template_warnings(self, obj: Object) -> list[str]:
+        return job_spec_warnings(obj["spec"]["jobTemplate"]["spec"], "spec.jobTemplate.spec")
 
 
 def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:

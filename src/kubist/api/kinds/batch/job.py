@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kubist.api.kinds.batch.jobspec import default_job_template, job_spec_warnings, validate_job_spec
 from kubist.api.kinds.batch.jobstatus import JobStatus, default_labels, is_true
 from kubist.api.kinds.shared.update import immutable
-from kubist.api.kinds.shared.workload import Workload, name_warnings, shown_labels, template_labels
+from kubist.api.kinds.shared.workload import Workload, shown_labels, template_labels
 from kubist.api.resources.strategy import Errors, Subresource
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import invalid, required
@@ -33,6 +33,7 @@ class JobStrategy(Workload):
     default_propagation = "Orphan"
     field_labels: Mapping[str, str] = {"status.successful": "status.succeeded"}
     metadata_rules = ("object",)
+    names_pods = True
     subresources: Mapping[str, Subresource] = {"status": JobStatus()}
 
     def default(self, obj: Object) -> None:
@@ -64,10 +65,8 @@ class JobStrategy(Workload):
         default_labels(new)
         return errors
 
-    def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        if old is None:
-            return name_warnings(new) + job_spec_warnings(new["spec"], "spec")
-        return job_spec_warnings(new["spec"], "spec") if self.raises_generation(new, old) else ()
+    def template_warnings(self, obj: Object) -> list[str]:
+        return job_spec_warnings(obj["spec"], "spec")
 
     def before_delete(self, ctx: Context, name: str, propagation: str) -> None:
         if not propagation:

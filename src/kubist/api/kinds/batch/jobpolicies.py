@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from kubist.api.kinds.batch import indexes
-from kubist.api.kinds.shared.numbers import nonnegative
+from kubist.api.kinds.shared.values import nonnegative
 from kubist.api.resources.strategy import Errors
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.fields import (

@@ -10,7 +10,7 @@ from kubist.api.kinds.batch.jobpolicies import (
     validate_success_policy,
 )
 from kubist.api.kinds.core.podspec import default_pod_template, template_warnings
-from kubist.api.kinds.shared.numbers import nonnegative, nonnegative_fields
+from kubist.api.kinds.shared.values import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.workload import validate_template
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta.fields import invalid, not_supported, required, too_long

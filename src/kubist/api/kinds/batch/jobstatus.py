@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.batch import indexes
 from kubist.api.kinds.batch.jobpolicies import omitted
-from kubist.api.kinds.shared.numbers import nonnegative_fields
+from kubist.api.kinds.shared.values import nonnegative_fields
 from kubist.api.kinds.shared.workload import template_labels
 from kubist.api.resources.strategy import Errors, Status
 from kubist.model.meta.fields import duplicate, invalid, required

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kubist.api.kinds.certificates import pem
 from kubist.api.kinds.certificates.signers import validate_signer_name
-from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
 from kubist.model.meta import fields, objectmeta

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubist.api.kinds.shared.ip import ip_warnings, validate_endpoint_ip, validate_ip
-from kubist.api.kinds.shared.ports import validate_port, validate_protocol
+from kubist.api.kinds.shared.values import validate_port, validate_protocol
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import names
 from kubist.model.meta.fields import invalid, required

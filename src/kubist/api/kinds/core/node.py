@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kubist.api.kinds.core.node_proxy import NodeProxy
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
 from kubist.api.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
-from kubist.api.kinds.shared.repeats import repeats
 from kubist.api.kinds.shared.resourcenames import validate_quantity
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names, objectmeta

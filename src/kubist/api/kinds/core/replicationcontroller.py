@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.kinds.apps.replicated import validate_counts, validate_runs_forever
 from kubist.api.kinds.core.podspec import default_pod_template
-from kubist.api.kinds.shared.numbers import nonnegative_fields
+from kubist.api.kinds.shared.values import nonnegative_fields
 from kubist.api.kinds.shared.workload import (
     Workload,
-    name_warnings,
     shown_labels,
     template_labels,
+    validate_counts,
+    validate_runs_forever,
     validate_template,
 )
 from kubist.api.resources.strategy import Errors, Scale, Status, Subresource
@@ -45,6 +45,7 @@ class ReplicationControllerStrategy(Workload):
     default_propagation = "Orphan"
     first_status: ClassVar = {"replicas": 0}
     field_labels: Mapping[str, str] = {"status.replicas": "status.replicas"}
+    names_pods = True
     subresources: Mapping[str, Subresource] = {
         "status": ReplicationControllerStatus(),
         "scale": ReplicationControllerScale(),
@@ -66,10 +67,10 @@ class ReplicationControllerStrategy(Workload):
         return _validate_spec(ctx, new["spec"], old["spec"] if old is not None else None)
 
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        if old is None:
-            return [*name_warnings(new), *super().warnings(ctx, new, None)]
-        # The reference warns about the old template, not the new one.
-        return super().warnings(ctx, old, None) if self.raises_generation(new, old) else ()
+        """Warns about the old template on an update, not about the new one, as the reference does."""
+        if old is not None and self.raises_generation(new, old):
+            return self.template_warnings(old)
+        return super().warnings(ctx, new, old)
 
 
 def _default_labels(controller: Object) -> None:

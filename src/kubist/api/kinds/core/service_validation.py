@@ -11,7 +11,7 @@ from kubist.api.kinds.core.service_families import (
     validate_cluster_ips,
 )
 from kubist.api.kinds.shared.ip import parse_ip, validate_cidr, validate_endpoint_ip, validate_ip
-from kubist.api.kinds.shared.ports import validate_port, validate_port_or_name, validate_protocol
+from kubist.api.kinds.shared.values import validate_port, validate_port_or_name, validate_protocol
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta import names
 from kubist.model.meta.fields import duplicate, forbidden, invalid, not_supported, required

@@ -12,8 +12,8 @@ from kubist.api.kinds.shared.ip import (
     validate_endpoint_ip,
     validate_ip,
 )
-from kubist.api.kinds.shared.ports import PROTOCOLS
 from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.shared.values import PROTOCOLS
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import names
 from kubist.model.meta.fields import duplicate, invalid, not_supported, required, too_many

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.shared.ip import ip_warnings, parse_ip, validate_ip
-from kubist.api.kinds.shared.ports import validate_port, validate_port_or_name
+from kubist.api.kinds.shared.values import validate_port, validate_port_or_name
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
-from kubist.api.kinds.shared.ports import validate_port, validate_port_or_name
+from kubist.api.kinds.shared.values import validate_port, validate_port_or_name
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
 from kubist.model.meta.labels import validate_selector

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from kubist.api.kinds.shared.intstr import validate_at_most_100_percent, validate_int_or_percent
-from kubist.api.kinds.shared.numbers import nonnegative_fields
+from kubist.api.kinds.shared.values import (
+    nonnegative_fields,
+    validate_at_most_100_percent,
+    validate_int_or_percent,
+)
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta.conditions import validate_conditions
 from kubist.model.meta.fields import invalid, not_supported

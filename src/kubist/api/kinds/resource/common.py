@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from kubist.api.kinds.shared.repeats import repeats
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta import fields, names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kubist.api.kinds.shared.repeats import repeats
 from kubist.api.kinds.shared.update import immutable
+from kubist.api.kinds.shared.values import repeats
 from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy

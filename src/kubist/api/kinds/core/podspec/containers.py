@@ -16,7 +16,7 @@ from kubist.api.kinds.core.podspec.restarts import validate_resize_policy, valid
 from kubist.api.kinds.core.podspec.security import validate_security_context
 from kubist.api.kinds.core.podspec.visit import restarts_always
 from kubist.api.kinds.core.podspec.volumesources import PULL_POLICIES, validate_pull_policy
-from kubist.api.kinds.shared.ports import MAX_PORT, PROTOCOLS, validate_port, validate_protocol
+from kubist.api.kinds.shared.values import MAX_PORT, PROTOCOLS, validate_port, validate_protocol
 from kubist.base.caching import skip_validated
 from kubist.model.meta import names
 from kubist.model.meta.fields import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubist.api.kinds.shared.ports import validate_port_or_name
+from kubist.api.kinds.shared.values import validate_port_or_name
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, forbidden, invalid, not_supported, required
 from kubist.model.meta.object import Object
