@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -12,6 +14,9 @@ from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 
 ASK = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+CUSTOM: Any = object()
+"""Stands for the version of a CRD, of which these documents need nothing."""
 
 
 def custom(group: str, version: str, kind: str = "Widget") -> Resource:
@@ -24,7 +29,7 @@ def custom(group: str, version: str, kind: str = "Widget") -> Resource:
         namespaced=True,
         verbs=("get", "list", "create"),
         list_kind=kind + "List",
-        custom=True,
+        custom=CUSTOM,
         storage_version=f"{group}/v1",
         prefix=f"/registry/{group}/{kind.lower()}s/",
     )

@@ -144,7 +144,7 @@ def gadget() -> Resource:
     schema = {"type": "object", "properties": {"spec": spec}}
     resource = custom_resource("x.example.com", "v1", "Gadget")
     version = type("Version", (), {"spec": {"schema": {"openAPIV3Schema": schema}}})()
-    resource.strategy = type("Strategy", (), {"version": version})()
+    resource.custom = type("Custom", (), {"version": version})()
     return resource
 
 

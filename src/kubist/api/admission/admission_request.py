@@ -186,11 +186,9 @@ class AdmissionRequest:
 
 async def _converted(obj: Object, resource: Resource, api_version: str) -> Object:
     """Object in another version of its kind. The given object may be changed."""
-    conversion = resource.strategy.conversion
-    if conversion is None:
+    if resource.custom is None:
         return resource.strategy.convert(obj, api_version)
-    converted: Object = await conversion.converted(obj, api_version)
-    return converted
+    return await resource.custom.conversion.converted(obj, api_version)
 
 
 def _as_asked(ctx: Context, obj: Object | None) -> Object | None:

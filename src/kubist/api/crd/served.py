@@ -73,7 +73,7 @@ class Served:
             subresources=_subresources(version),
             preferred=False,
             list_kind=names["listKind"],
-            custom=True,
+            custom=strategy,
             storage_version=f"{group}/{storage}",
             prefix=self.prefix,
             since=self.since,

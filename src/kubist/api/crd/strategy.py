@@ -11,7 +11,7 @@ from kubist.api.crd.conversion import Conversion
 from kubist.api.crd.scalepaths import scale_spec_errors, scale_status_errors, scale_values
 from kubist.api.crd.validation.explain import OldValue
 from kubist.api.crd.version import Version
-from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
+from kubist.api.resources.strategy import Errors, Scale, Strategy, Subresource, Update
 from kubist.model.meta import objectmeta, status
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.generation import raise_generation
@@ -112,27 +112,13 @@ class CustomStrategy(Strategy):
         self.deprecation = deprecation
         self.namespace_selectable = namespaced
         self.reset_fields = ("status",) if version.status else ()
-        self.subresources: dict[str, Update | Scale | Create | Connect] = {}
+        self.subresources: dict[str, Subresource] = {}
         if version.status:
             self.subresources["status"] = CustomStatus(version)
         if version.scale is not None:
             self.subresources["scale"] = CustomScale(version.scale)
         self.selectable = columns.selectable(version.spec)
         self.field_labels = {name: name for name in self.selectable}
-        self.columns = columns.columns(version.spec)
-        """Table columns after the name: `kubist.api.crd.columns.Column`."""
-
-    def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """Decodes an object from a client: the pruned object, and a complaint for each unknown field."""
-        return self.version.decode(value)
-
-    def adopt(self, merged: Object) -> Object:
-        """Completes an object that server-side apply merged. It is typed already, so no field and no null is
-        dropped."""
-        return self.version.adopt(merged)
-
-    def prune(self, obj: Object) -> None:
-        self.version.coerce(obj)
 
     def default(self, obj: Object) -> None:
         self.version.default(obj)

@@ -199,8 +199,9 @@ def _custom(resources: Resources, group: str, version: str) -> list[Resource]:
 
 def _described(resource: Resource) -> list[Any]:
     """Inputs of the document of a custom resource, for its ETag."""
-    version: Any = resource.strategy.version  # type: ignore[attr-defined]
-    return [resource.resource, resource.kind, resource.list_kind, resource.namespaced, version.spec]
+    assert resource.custom is not None
+    spec = resource.custom.version.spec
+    return [resource.resource, resource.kind, resource.list_kind, resource.namespaced, spec]
 
 
 def _release(name: str) -> bytes:

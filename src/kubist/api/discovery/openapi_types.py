@@ -129,10 +129,11 @@ def older(value: Any) -> Any:
 
 def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
     """Schemas of a custom resource by type name: the kind and its list. `old`: for v2."""
-    version: Any = resource.strategy.version  # type: ignore[attr-defined]
-    schema: Object = (version.spec.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    assert resource.custom is not None
+    version = resource.custom.version.spec
+    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
     extras: Object = {}
-    if fields := version.spec.get("selectableFields"):
+    if fields := version.get("selectableFields"):
         extras["x-kubernetes-selectable-fields"] = [
             {"fieldPath": field["jsonPath"].removeprefix(".")} for field in fields
         ]

@@ -21,6 +21,7 @@ from kubist.model.meta.versions import priority
 from kubist.model.schema.catalog import schema_for
 
 if TYPE_CHECKING:
+    from kubist.api.resources.custom import CustomResource
     from kubist.model.schema.node import Schema
 
 
@@ -51,8 +52,8 @@ class Resource:
     subresources: dict[str, SubresourceInfo] = field(default_factory=dict)
     preferred: bool = True
     list_kind: str = ""
-    custom: bool = False
-    """Whether a CRD defines the resource. Lists and patches of custom resources differ from built-in ones."""
+    custom: CustomResource | None = None
+    """Version of the CRD that defines the resource; None for a built-in one."""
     storage_version: str = ""
     """apiVersion of stored objects, the same for all versions of the kind."""
     prefix: str = ""

@@ -251,21 +251,6 @@ class Strategy(Update):
             return f"field label not supported: {label}"
         return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
-    conversion: Any = None
-    """Conversion between versions of a custom resource (`crd.conversion.Conversion`), whose objects are handled in
-    the request's version. None for built-in kinds, which are handled in the stored version."""
-
-    def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """Object and unknown-field messages from the parsed body of a custom resource."""
-        raise AssertionError("built-in kinds are decoded by their schema")
-
-    def prune(self, obj: Object) -> None:
-        """Drops fields that the schema of a custom resource does not declare."""
-
-    def adopt(self, merged: Object) -> Object:
-        """Object from the result of an apply to a custom resource."""
-        raise AssertionError("built-in kinds are decoded by their schema")
-
     def convert(self, obj: Object, api_version: str) -> Object:
         """`obj` in another served version. Only kinds with several versions override it."""
         obj["apiVersion"] = api_version

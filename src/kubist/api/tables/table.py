@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.api.crd.columns import columns as defined_columns
 from kubist.api.representation.budget import EVENTS, KEPT
 from kubist.api.representation.partial import Metadata, internal, list_meta
 from kubist.api.representation.representation import (
@@ -286,8 +287,8 @@ def rows_of(resource: Resource, table: columns.Table) -> Rows:
 
 def table_of(resource: Resource) -> columns.Table:
     """Table of a resource. Cells are computed from the storage version."""
-    if resource.custom:
-        return table(getattr(resource.strategy, "columns", ()))
+    if resource.custom is not None:
+        return table(defined_columns(resource.custom.version.spec))
     return columns.table_of(resource.stored_group, resource.kind)
 
 

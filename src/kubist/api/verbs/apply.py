@@ -142,7 +142,7 @@ def _decoded(
 ) -> Object:
     try:
         if wanted.custom is not None:
-            return wanted.custom.strategy.adopt(merged)
+            return wanted.custom.version.adopt(merged)
         decoded = body.decode_parsed(merged, [], wanted, WRAP, stored=stored)
     except DecodeError as error:
         why = f"unable to convert unstructured object to {_group_version_kind(configuration)}: {restored(error)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs import otherversion, schemes
 from kubist.api.verbs.resource_request import ResourceRequest
@@ -46,7 +47,7 @@ class Expected:
         schema: Schema,
         *,
         accepts: tuple[tuple[str, str], ...] = (),
-        custom: Resource | None = None,
+        custom: CustomResource | None = None,
     ) -> None:
         self.group = group
         self.version = version
@@ -66,7 +67,7 @@ def expected(resource: Resource) -> Expected:
             resource.version,
             resource.kind,
             resource.schema,
-            custom=resource if resource.custom else None,
+            custom=resource.custom,
         )
     return found
 
@@ -274,7 +275,7 @@ def decode_parsed(
             complaints = complaints + repeats.duplicate(value)
         try:
             check_identity(value, wanted)
-            obj, unknown = wanted.custom.strategy.decode(value)
+            obj, unknown = wanted.custom.version.decode(value)
         except status.APIError as error:
             complaints = complaints + otherversion.unknown_fields(wanted.custom, value)
             if complaints:

@@ -36,7 +36,7 @@ async def deletecollection(ctx: ResourceRequest) -> Response:
     await remove_all(ctx, page.entries, options)
     if ctx.resource.custom:
         page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
-    body_ = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom))
+    body_ = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
     return await respond(ctx, 200, body_, shown.content_type)
 
 

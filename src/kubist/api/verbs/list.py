@@ -31,5 +31,5 @@ async def list_(ctx: ResourceRequest) -> Response:
     page = await find_page(ctx, options, Selection(ctx, options))
     if ctx.resource.custom:
         page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
-    body = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom))
+    body = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
     return await respond(ctx, 200, body, shown.content_type)

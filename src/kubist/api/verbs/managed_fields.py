@@ -68,8 +68,8 @@ class _Unconverted(Exception):
 async def converting(ctx: ResourceRequest, own: Callable[[ssa.Convert], Owned]) -> Owned:
     """Result of `own`, which gets a function to convert objects. If a conversion webhook is needed, `own` stops, the
     webhook is called, and `own` starts again with the result."""
-    convert, conversion = converter(ctx), ctx.resource.strategy.conversion
-    if conversion is None or conversion.webhook is None:
+    convert, custom = converter(ctx), ctx.resource.custom
+    if custom is None or custom.conversion.webhook is None:
         return await away(ctx.long, own, convert)
     known: dict[tuple[bytes, str], Object] = {}
 
@@ -87,15 +87,15 @@ async def converting(ctx: ResourceRequest, own: Callable[[ssa.Convert], Owned]) 
             return await away(ctx.long, own, asked)
         except _Unconverted as wanted:
             key = orjson.dumps(wanted.obj), wanted.api_version
-            known[key] = await conversion.converted(copied(wanted.obj), wanted.api_version)
+            known[key] = await custom.conversion.converted(copied(wanted.obj), wanted.api_version)
 
 
 async def tracked(
     ctx: ResourceRequest, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Object:
     """Result of `track`. A conversion webhook may be called, and long work leaves the event loop."""
-    conversion = ctx.resource.strategy.conversion
-    if conversion is not None and conversion.webhook is not None:
+    custom = ctx.resource.custom
+    if custom is not None and custom.conversion.webhook is not None:
         await _tracked(ctx, new, live, reset, cleared=cleared)
         return new
     if ctx.long:

@@ -3,6 +3,7 @@ name, bodies of custom objects are rejected after field validation by that versi
 
 from __future__ import annotations
 
+from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import status
@@ -35,23 +36,22 @@ def converted(ctx: ResourceRequest, other: Resource, obj: Object) -> Object:
     return strategy.convert(obj, ctx.resource.api_version)
 
 
-def unknown_fields(resource: Resource, value: Object) -> list[str]:
+def unknown_fields(custom: CustomResource, value: Object) -> list[str]:
     """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
     does not have knows no fields."""
     given = value.get("apiVersion")
     if (
         not isinstance(given, str)
-        or given == resource.api_version
-        or given.rpartition("/")[0] != resource.group
+        or given == custom.version.api_version
+        or given.rpartition("/")[0] != custom.version.group
     ):
         return []
-    version = resource.strategy.conversion.versions.get(given)
+    version = custom.conversion.versions.get(given)
     if version is None:
         return [
             f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
         ]
     try:
-        found: list[str] = version.decode(value)[1]
+        return version.decode(value)[1]
     except status.APIError:
         return []
-    return found

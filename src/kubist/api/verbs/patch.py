@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Scale
 from kubist.api.verbs import apply as apply_verb
@@ -308,7 +309,7 @@ def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
     return error
 
 
-def _identified(change: Change, wanted: body.Expected, resource: Resource, patched: Object) -> Object:
+def _identified(change: Change, wanted: body.Expected, custom: CustomResource, patched: Object) -> Object:
     """Patched custom object with the kind and apiVersion of the request. A patch that changes them is rejected, except
     for the status subresource, which ignores everything but the status."""
     given, kind = patched.get("apiVersion"), patched.get("kind")
@@ -328,7 +329,7 @@ def _identified(change: Change, wanted: body.Expected, resource: Resource, patch
         change.complain(duplicate)
         raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     group = given.rpartition("/")[0]
-    known = given in resource.strategy.conversion.versions
+    known = given in custom.conversion.versions
     if group == wanted.group and not known:
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
     if change.ctx.info.subresource != "status":

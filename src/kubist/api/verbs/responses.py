@@ -49,7 +49,7 @@ async def respond(ctx: ResourceRequest, code: int, body: bytes | list[bytes], co
 
 async def respond_entry(ctx: ResourceRequest, code: int, entry: Entry, shown: Representation) -> Response:
     """Response with a stored entry."""
-    if ctx.resource.strategy.conversion is not None:
+    if ctx.resource.custom is not None:
         entry = await entry_in_request_version(ctx, entry)
     body = shown.object(entry)
     if len(body) <= GZIP_THRESHOLD:

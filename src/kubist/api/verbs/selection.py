@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sortedcontainers import SortedDict
 
+from kubist.api.resources.custom import Conversion
 from kubist.api.verbs.options import ListOptions
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import status
@@ -31,10 +32,10 @@ class Selection:
             if where or not ctx.resource.namespaced:
                 self.key = ctx.resource.key(where, name)
         self.matches: Match = self._below if self.everything else self._matches
-        self._conversion = None
-        conversion = ctx.resource.strategy.conversion
-        if conversion is not None and conversion.webhook is not None and not self.everything:
-            self._conversion = conversion
+        self._conversion: Conversion | None = None
+        custom = ctx.resource.custom
+        if custom is not None and custom.conversion.webhook is not None and not self.everything:
+            self._conversion = custom.conversion
             self._api_version = ctx.resource.api_version
             self.matches = self._matches_converted
 

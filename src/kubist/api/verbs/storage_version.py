@@ -35,27 +35,24 @@ async def decode_entry(ctx: ResourceRequest, entry: Entry) -> Object:
 
 async def entry_in_request_version(ctx: ResourceRequest, entry: Entry) -> Entry:
     """Entry of a custom object converted to the request's version."""
-    conversion = ctx.resource.strategy.conversion
-    if conversion is None or entry.kind.api_version == ctx.resource.api_version:
+    resource = ctx.resource
+    if resource.custom is None or entry.kind.api_version == resource.api_version:
         return entry
-    converted: Entry = await conversion.entry(entry, ctx.resource.api_version)
-    return converted
+    return await resource.custom.conversion.entry(entry, resource.api_version)
 
 
 async def read_back(ctx: ResourceRequest, obj: Object) -> Object:
     """Object of a dry run as a read of the stored object would return it. Only custom objects are encoded and
     decoded for this: their conversion may change or refuse them, and defaults may apply. The object is used up."""
-    conversion = ctx.resource.strategy.conversion
-    if conversion is None:
+    custom = ctx.resource.custom
+    if custom is None:
         return obj
-    decoded: Object = await conversion.read_back(obj, ctx.resource.storage_version)
-    return decoded
+    return await custom.conversion.read_back(obj, ctx.resource.storage_version)
 
 
 async def to_custom_storage_version(ctx: ResourceRequest, obj: Object) -> Object:
     """Custom object converted to the stored version of its CRD."""
-    conversion = ctx.resource.strategy.conversion
-    if conversion is None or obj["apiVersion"] == ctx.resource.storage_version:
+    custom, storage_version = ctx.resource.custom, ctx.resource.storage_version
+    if custom is None or obj["apiVersion"] == storage_version:
         return obj
-    converted: Object = await conversion.to_stored_version(obj, ctx.resource.storage_version)
-    return converted
+    return await custom.conversion.to_stored_version(obj, storage_version)

@@ -213,8 +213,8 @@ class Watcher:
     def _converting(self) -> bool:
         """Whether some objects may be stored in another version than the one asked for: then events wait for
         their conversion, in order."""
-        conversion = self.ctx.resource.strategy.conversion
-        return conversion is not None and len(conversion.versions) > 1
+        custom = self.ctx.resource.custom
+        return custom is not None and len(custom.conversion.versions) > 1
 
     def _send_state(self) -> None:
         if self._converting():

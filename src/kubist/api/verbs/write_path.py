@@ -101,7 +101,7 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
         await ctx.api.admission.validate(ctx, obj, None)
         obj = as_stored(ctx, obj)
         check_no_resource_version(ctx, metadata)
-        if ctx.resource.strategy.conversion is None:
+        if ctx.resource.custom is None:
             stored = obj
         else:  # A conversion that fails is the error even if the name exists.
             stored = await (read_back if ctx.dry_run else to_custom_storage_version)(ctx, obj)
@@ -202,7 +202,7 @@ async def update_object(
     registry, resource = ctx.api.registry, ctx.resource
     key = resource.key(ctx.info.namespace, ctx.info.name)
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
-    plain = resource.strategy.conversion is None
+    plain = resource.custom is None
     lend = lend and plain and not is_converted(ctx)
     while True:
         if entry is None:
@@ -317,8 +317,8 @@ async def _replace_object(
         await validate_update(ctx, target, new, old)
         await ctx.api.admission.validate(ctx, new, old)
         new = as_stored(ctx, new)
-        if ctx.info.subresource == "scale":  # replicas were set without regard to the schema
-            ctx.resource.strategy.prune(new)
+        if ctx.info.subresource == "scale" and ctx.resource.custom is not None:
+            ctx.resource.custom.version.coerce(new)  # replicas were set without regard to the schema
         if is_finalized(ctx, new, old):
             return await _delete_finalized(ctx, entry, new)
         if ctx.dry_run:
@@ -339,7 +339,7 @@ async def _replace(ctx: ResourceRequest, entry: Entry, new: Object, old: Object)
     """Store the new object, unless it is the old one. An entry whose form or encryption is outdated is stored anew."""
     if is_unchanged(new, old) and not await ctx.api.registry.stale(entry):
         return entry
-    stored = new if ctx.resource.strategy.conversion is None else await to_custom_storage_version(ctx, new)
+    stored = new if ctx.resource.custom is None else await to_custom_storage_version(ctx, new)
     return await ctx.api.registry.replace(ctx.resource, entry, stored)
 
 
