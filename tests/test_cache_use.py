@@ -28,7 +28,7 @@ STORED = {
     # The keys are stored objects, so the size of the store bounds them.
     "api/objectclient.py:parsed",
     "cluster/control/garbagecollector.py:_removed",
-    "api/crd/stored.py:encode",
+    "api/crd/served.py:encode",
     # Empties one bounded cache together with another.
     "api/filters/authorization/rbac.py:grants",
     # It removes only the oldest counts, in the order of their use.
@@ -59,7 +59,7 @@ KEPT = {
     "cluster/simulation/scheduler/podinfo.py:constraints",
     # Served resources, kinds and stored objects bound these.
     "api/crd/conversion.py:entry",
-    "api/crd/stored.py:_kind",
+    "api/crd/served.py:_kind",
     "api/filters/authorization/rbac.py:_collection",
     "api/filters/authorization/rbac.py:role",
     "api/objectstore/registry.py:collection",

@@ -14,7 +14,6 @@ from kubist.api import request as requests
 from kubist.api.admission.chain import Admission
 from kubist.api.aggregation.aggregation import Aggregation
 from kubist.api.config import Config
-from kubist.api.crd import routes as custom_routes
 from kubist.api.discovery import documents, zpages
 from kubist.api.discovery.metrics import Metrics, metrics_page
 from kubist.api.discovery.paths import Paths
@@ -222,12 +221,12 @@ class API:
             raise status.no_such_path()
         if not resource.custom:
             routes.check(info, resource, request.method)
-        elif not custom_routes.in_scope(info, resource):
+        elif not routes.in_custom_scope(info, resource):
             return NOT_FOUND
         if resource.strategy.deprecation:
             ctx.warnings.append(resource.strategy.deprecation)
         if resource.custom:
-            custom_routes.check(info, resource)
+            routes.check_custom(info, resource)
         if ctx.trail is not None:
             ctx.trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
         ctx.set_resource(resource)

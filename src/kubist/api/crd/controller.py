@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist.api.crd import definition, naming
-from kubist.api.crd.apiservices import APIServices
 from kubist.api.objectstore.registry import Registry
 from kubist.api.resources.context import Objects
 from kubist.model.meta import status, times
@@ -306,3 +305,55 @@ class CRDController:
 
 def _only_terminating(known: Served, served: Served) -> bool:
     return known.identity[:3] == served.identity[:3]
+
+
+_GROUP = "apiregistration.k8s.io"
+_AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
+
+
+class APIServices:
+    """Keeps the automanaged APIServices of groups up to date, one group at a time. Only a process with
+    `chores` writes."""
+
+    def __init__(self, objects: Objects, versions: Callable[[str], set[str]], *, chores: bool) -> None:
+        self._objects = objects
+        self._does_chores = chores
+        self._versions = versions
+        self._due: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def due(self, group: str) -> None:
+        if not self._does_chores:
+            return
+        self._due.add(group)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._work())
+
+    async def _work(self) -> None:
+        while self._due:
+            with contextlib.suppress(status.APIError):
+                await self._sync(self._due.pop())
+
+    async def _sync(self, group: str) -> None:
+        wanted = self._versions(group)
+        held = {
+            found["spec"]["version"]: found
+            for found in self._objects.list("apiservices", None, group=_GROUP)
+            if found["spec"].get("group") == group
+        }
+        for version in wanted - held.keys():
+            with contextlib.suppress(status.APIError):
+                await self._objects.create("apiservices", _apiservice(group, version), group=_GROUP)
+        for version in held.keys() - wanted:
+            labels = held[version]["metadata"].get("labels") or {}
+            if labels.get(_AUTOMANAGED) == "true":
+                with contextlib.suppress(status.APIError):
+                    await self._objects.delete("apiservices", f"{version}.{group}", group=_GROUP)
+
+
+def _apiservice(group: str, version: str) -> Object:
+    return {
+        "metadata": {"name": f"{version}.{group}", "labels": {_AUTOMANAGED: "true"}},
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100},
+        "status": {},
+    }

@@ -4,18 +4,18 @@ its module. A version has one strategy; objects passed to it are in that version
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kubist.api.crd import columns
 from kubist.api.crd.conversion import Conversion
-from kubist.api.crd.scalepaths import scale_spec_errors, scale_status_errors, scale_values
 from kubist.api.crd.validation.explain import OldValue
 from kubist.api.crd.version import Version
 from kubist.api.resources.strategy import Errors, Scale, Strategy, Subresource, Update
-from kubist.model.meta import objectmeta, status
+from kubist.model.meta import fields, objectmeta, status
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.patch.values import go_type, shown
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
@@ -73,7 +73,7 @@ class CustomStatus(Update):
         before = OldValue(new, old, version.props)
         if version.status_validator is not None and "status" in new:
             errors += version.status_validator.validate(new["status"], "status", before.key("status"))
-        errors += scale_status_errors(version, new)
+        errors += _scale_status_errors(version, new)
         errors += version.validate_lists(new, old)
         return errors + rule_errors(ctx, version, errors, new, old, before)
 
@@ -86,7 +86,7 @@ class CustomScale(Scale):
         self.spec_replicas = scale["specReplicasPath"].removeprefix(".")
 
     def values(self, obj: Object) -> tuple[int | None, int, str]:
-        return scale_values(self.scale, obj)
+        return _scale_values(self.scale, obj)
 
 
 class CustomStrategy(Strategy):
@@ -153,7 +153,7 @@ class CustomStrategy(Strategy):
             before = OldValue(new, old, version.props)
         if version.validator is not None:
             errors += version.validator.validate(new, "", before)
-        errors += scale_spec_errors(version, new) + scale_status_errors(version, new)
+        errors += _scale_spec_errors(version, new) + _scale_status_errors(version, new)
         errors += version.validate_embedded(new)
         errors += version.validate_lists(new, old)
         return errors + rule_errors(ctx, version, errors, new, old, before)
@@ -186,3 +186,83 @@ def rule_errors(
     for warning in warnings:
         ctx.warn(warning)
     return found
+
+
+_MAX_REPLICAS = (1 << 31) - 1
+
+
+def _scale_spec_errors(version: Version, obj: Object) -> Errors:
+    return _replica_errors(obj, version.scale["specReplicasPath"]) if version.scale is not None else []
+
+
+def _scale_status_errors(version: Version, obj: Object) -> Errors:
+    if version.scale is None:
+        return []
+    errors = _replica_errors(obj, version.scale["statusReplicasPath"])
+    selector = version.scale.get("labelSelectorPath")
+    if selector:
+        try:
+            _found(obj, selector, str)
+        except _Unfit as error:
+            errors.append(fields.invalid(selector, "", str(error)))
+    return errors
+
+
+def _replica_errors(obj: Object, path: str) -> Errors:
+    try:
+        count = _found(obj, path, int)
+    except _Unfit as error:
+        return [fields.invalid(path, 0, str(error))]
+    if count is None:
+        return []
+    if count < 0:
+        return [fields.invalid(path, count, "should be a non-negative integer")]
+    if count > _MAX_REPLICAS:
+        return [fields.invalid(path, count, f"should be less than or equal to {_MAX_REPLICAS}")]
+    return []
+
+
+def _scale_values(scale: Object, obj: Object) -> tuple[int | None, int, str]:
+    """spec.replicas (None if absent), status.replicas (0 if absent) and the label selector ("" if absent).
+    Raises a 500 error if a value has the wrong type."""
+    try:
+        wanted = _found(obj, scale["specReplicasPath"], int)
+        held = _found(obj, scale["statusReplicasPath"], int)
+        path = scale.get("labelSelectorPath")
+        selector = _found(obj, path, str) if path else None
+    except _Unfit as error:
+        raise status.plain_error(str(error)) from None
+    return None if wanted is None else _int32(wanted), _int32(held or 0), selector or ""
+
+
+def _int32(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+class _Unfit(Exception):
+    """The value at a path has the wrong type."""
+
+
+_TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
+
+
+def _found(obj: Object, path: str, kind: type) -> Any:
+    """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly `kind`."""
+    parts = path.removeprefix(".").split(".")
+    found: Any = obj
+    for depth, part in enumerate(parts, 1):
+        if found is None:
+            return None
+        _expect(found, dict, parts[:depth])
+        if part not in found:
+            return None
+        found = found[part]
+    _expect(found, kind, parts)
+    return found
+
+
+def _expect(value: Any, kind: type, parts: list[str]) -> None:
+    if type(value) is not kind:
+        what = "<nil>" if value is None else go_type(value)
+        where = "." + ".".join(parts)
+        raise _Unfit(f"{where} accessor error: {shown(value)} is of the type {what}, expected {_TYPES[kind]}")

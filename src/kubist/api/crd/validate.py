@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.api.crd import definition, naming, schemarules, structural
-from kubist.api.crd.conversionrules import validate_conversion
 from kubist.api.crd.defaults import validate_defaults
 from kubist.api.crd.rules.cost import SCHEMA_LIMIT, SchemaCost, excess
 from kubist.api.crd.schemarules import Tolerance, Where
@@ -15,6 +14,7 @@ from kubist.api.crd.schemas import node_count, schemas, walk
 from kubist.api.crd.versionrules import (
     deprecation_problems,
     validate_columns,
+    validate_conversion,
     validate_root,
     validate_selectable,
     validate_subresources,

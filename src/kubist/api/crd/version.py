@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from kubist.api.crd import definition, embedded, listtypes, node
+from kubist.api.crd import definition, embedded, node
 from kubist.api.crd.metadata import typed_metadata
 from kubist.api.crd.rules.objects import Rules, compile_rules
 from kubist.api.crd.validation.schema import Validator, compile_schema
@@ -129,8 +129,8 @@ class Version:
         """Errors of lists that are sets or maps, unless the old object has such errors too."""
         if "x-kubernetes-list-type" not in self._keywords:
             return []
-        errors = listtypes.validate(self.structural, new)
-        return [] if errors and old is not None and listtypes.validate(self.structural, old) else errors
+        errors = _validate_lists(self.structural, new)
+        return [] if errors and old is not None and _validate_lists(self.structural, old) else errors
 
     def validate_embedded(self, obj: Object) -> list[FieldError]:
         return embedded.validate(self.structural, obj) if self.embeds else []
@@ -149,3 +149,62 @@ def _collect_keywords(props: Object, found: set[str]) -> None:
 def _exact(value: Object) -> Object:
     """The value with numbers rounded as typed decoding rounds them."""
     return rounded(value) if odd_number(orjson.dumps(value, default=str)) else value
+
+
+Errors = list[FieldError]
+_SCALARS = ("string", "integer", "number", "boolean")
+
+
+def _validate_lists(schema: Schema, value: Any, path: str = "") -> Errors:
+    """Duplicates: one error for each duplicated value, at the index of its second occurrence."""
+    errors: Errors = []
+    _collect_duplicates(schema, value, path, errors)
+    return errors
+
+
+def _collect_duplicates(schema: Schema, value: Any, path: str, errors: Errors) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(inner, (dict, list)):
+                continue
+            field = schema.fields.get(key)
+            if field is not None:
+                _collect_duplicates(field.schema, inner, f"{path}.{key}" if path else key, errors)
+            elif schema.additional and schema.items is not None:
+                _collect_duplicates(schema.items, inner, f"{path}[{key}]", errors)
+    elif isinstance(value, list):
+        if schema.list_type == "set":
+            _unique(value, value, path, errors)
+        elif schema.list_type == "map":
+            _unique_keys(schema.map_keys, value, path, errors)
+        if schema.items is not None and schema.items.type not in _SCALARS:
+            for index, item in enumerate(value):
+                if isinstance(item, (dict, list)):
+                    _collect_duplicates(schema.items, item, f"{path}[{index}]", errors)
+
+
+def _unique(values: list[Any], shown: list[Any], path: str, errors: Errors) -> None:
+    if set(map(type, values)) == {str} and len(set(values)) == len(values):
+        return
+    seen: dict[bytes, int] = {}
+    for index, value in enumerate(values):
+        key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        times = seen.get(key, 0)
+        seen[key] = times + 1
+        if times == 1:
+            errors.append(fields.duplicate(f"{path}[{index}]", shown[index]))
+
+
+def _unique_keys(keys: tuple[str, ...], value: list[Any], path: str, errors: Errors) -> None:
+    for index, item in enumerate(value):
+        if item is not None and not isinstance(item, dict):
+            why = "must be an object for an array of list-type map"
+            errors.append(fields.invalid(f"{path}[{index}]", item, why))
+            return
+    if len(value) > 1:
+        if len(keys) == 1:
+            only = [item.get(keys[0]) if item else None for item in value]
+            if set(map(type, only)) == {str} and len(set(only)) == len(only):
+                return
+        named = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
+        _unique(named, named, path, errors)

@@ -1,4 +1,7 @@
-"""Routes of a resource: its paths and methods. An unknown path is 404, an unsupported method 405."""
+"""Routes of a resource: its paths and methods. An unknown path is 404, an unsupported method 405.
+
+Custom resources have rules of their own, as in the reference.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,9 @@ SUBRESOURCE_ROUTE = (*OBJECT_ROUTE, ("POST", "create"))
 PROXIED = frozenset(("HEAD", "OPTIONS"))
 """Methods that a proxy forwards although they have no verb."""
 COLLECTION_ROUTE = (("GET", "list"), ("POST", "create"), ("DELETE", "deletecollection"))
+ACROSS_NAMESPACES = ("list", "watch")
+CUSTOM_VERBS = frozenset(("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"))
+CUSTOM_SUBRESOURCE_VERBS = ("get", "update", "patch")
 
 
 def check(info: RequestInfo, resource: Resource, method: str) -> None:
@@ -62,3 +68,28 @@ def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> Abstra
 @functools.cache
 def _served(route: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> frozenset[str]:
     return frozenset(method for method, verb in route if verb in verbs)
+
+
+def in_custom_scope(info: RequestInfo, resource: Resource) -> bool:
+    """Whether the request path exists for this custom resource: the scope matches. Only list and watch work across
+    namespaces. The deprecated proxy paths do not exist."""
+    scoped = bool(info.namespace)
+    if scoped and not resource.namespaced:
+        return False
+    if resource.namespaced and not scoped and info.verb not in ACROSS_NAMESPACES:
+        return False
+    return info.verb != "proxy"
+
+
+def check_custom(info: RequestInfo, resource: Resource) -> None:
+    """Rejects updates and patches without a name, unknown subresources, verbs that a subresource does not have,
+    and methods that stand for no verb. An unknown subresource is the 404 of a missing object."""
+    if info.verb in ("update", "patch") and not info.name:
+        raise status.bad_request("name must be provided")
+    if info.subresource:
+        if info.subresource not in resource.subresources:
+            raise status.not_found(resource.group, resource.resource, info.name)
+        if info.verb in CUSTOM_VERBS and info.verb not in CUSTOM_SUBRESOURCE_VERBS:
+            raise status.method_not_supported(resource.group, resource.resource, info.verb)
+    if info.verb not in CUSTOM_VERBS:
+        raise status.method_not_supported(resource.group, resource.resource, "")
