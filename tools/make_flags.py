@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.api.resources.optional import versions
+from kubist.api.resources.runtimeconfig import optional_versions
 from kubist.cli import flags
 from kubist.cli.unsupported import HARMLESS, REJECTED
 from kubist.model import featuregates
@@ -117,7 +117,8 @@ def _row(flag: flags.Flag) -> str:
 
 def _versions() -> str:
     return "\n".join(
-        f"- `{group}/{version}`: {', '.join(plurals)}" for (group, version), plurals in versions().items()
+        f"- `{group}/{version}`: {', '.join(plurals)}"
+        for (group, version), plurals in optional_versions().items()
     )
 
 

@@ -29,8 +29,7 @@ from kubist.api.objectclient import ObjectClient
 from kubist.api.objectstore.registry import Registry
 from kubist.api.representation.status import render_status
 from kubist.api.resources import routes
-from kubist.api.resources.context import Context, User
-from kubist.api.resources.kubelet import Kubelet
+from kubist.api.resources.context import Context, Kubelet, User
 from kubist.api.resources.resource import Resources
 from kubist.api.verbs.connect import connect, way_through
 from kubist.api.verbs.create import create

@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from kubist.api.resources.paths import path_of as path_of
 from kubist.api.resources.resource import Resource, Resources
+from kubist.api.resources.resource import path_of as path_of
 from kubist.base.hints import did_you_mean
 from kubist.model.meta.object import Object
 

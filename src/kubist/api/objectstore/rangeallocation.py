@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from kubist.api.resources.allocation import Snapshot
+from kubist.api.resources.allocations import Snapshot
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.meta.status import internal_error

@@ -16,8 +16,7 @@ from kubist.model.meta.uids import new_uid
 if TYPE_CHECKING:
     from kubist.api.config import Config
     from kubist.api.request import RequestInfo
-    from kubist.api.resources.allocation import Allocation
-    from kubist.api.resources.kubelet import Kubelet
+    from kubist.api.resources.allocations import Allocation
     from kubist.api.resources.reinvocation import Reinvocation
     from kubist.api.resources.resource import Resource
     from kubist.base.http.client.pool import Pool
@@ -139,6 +138,31 @@ class Objects(Protocol):
     def tokens(self) -> Tokens | None:
         """Signer of service account tokens; None on a server without a signing key."""
         ...
+
+
+SIMULATED_LABEL = "kubist.io/simulated"
+"""Label of a simulated Node; its value is `true`."""
+
+
+class Kubelet(Protocol):
+    """Answers requests that kube-apiserver passes on to a kubelet. The requests are validated and authorized.
+    `kubist.cluster.simulation.kubeletapi` implements it."""
+
+    async def logs(self, ctx: Context, pod: Object, container: str) -> Answer: ...
+
+    async def exec(self, ctx: Context, pod: Object, container: str) -> Answer: ...
+
+    async def attach(self, ctx: Context, pod: Object, container: str) -> Answer: ...
+
+    async def port_forward(self, ctx: Context, pod: Object) -> Answer: ...
+
+    async def proxy(self, ctx: Context, pod: Object, port: int) -> Answer:
+        """Answers an HTTP request to a port of the pod."""
+        ...
+
+
+def is_simulated(node: Object) -> bool:
+    return bool((node["metadata"].get("labels") or {}).get(SIMULATED_LABEL) == "true")
 
 
 class Server(Protocol):

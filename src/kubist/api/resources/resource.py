@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from kubist.api.resources.strategy import Strategy
 from kubist.base.caching import BoundedCache
@@ -258,3 +259,12 @@ class Resources:
             if not found:
                 del self._served[group, version]
             self.generation += 1
+
+
+def path_of(resource: Resource, namespace: str | None, name: str = "") -> str:
+    """URL path of a resource, or of one object. Without a namespace, that of the resource in all namespaces."""
+    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    scope = (
+        f"/namespaces/{quote(namespace, safe=':')}" if resource.namespaced and namespace is not None else ""
+    )
+    return f"{root}{scope}/{resource.resource}" + (f"/{quote(name, safe=':')}" if name else "")

@@ -2,14 +2,92 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import functools
 import logging
 import re
 from collections.abc import Mapping
 
-from kubist.api.resources.optional import MISSING, optional, versions
-from kubist.api.resources.resource import Resource, Resources, builtin
+from kubist.api.resources.resource import Resource, Resources, builtin, load_strategy
+from kubist.api.resources.strategy import Strategy
 from kubist.model.meta.versions import priority
 from kubist.model.schema.catalog import retired
+
+_POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+_OPTIONAL = {
+    ("networking.k8s.io", "v1beta1"): (("ipaddresses", "servicecidrs"), "v1.34+, unavailable in v1.37+"),
+    ("storage.k8s.io", "v1beta1"): (
+        ("volumeattributesclasses",),
+        "v1.34+, unavailable in v1.37+; use storage.k8s.io/v1 VolumeAttributesClass",
+    ),
+    ("admissionregistration.k8s.io", "v1beta1"): (_POLICIES, ""),
+    ("admissionregistration.k8s.io", "v1alpha1"): (_POLICIES, "v1.35+, unavailable in v1.38+"),
+    ("resource.k8s.io", "v1beta2"): (
+        ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
+        "v1.36+, unavailable in v1.39+",
+    ),
+}
+"""Built-in versions that are off by default, which have the fields of the stable version and are stored in it:
+(group, version) → resources, and the releases of the deprecation warning."""
+
+_MISSING = {
+    ("certificates.k8s.io", "v1alpha1"): ("clustertrustbundles",),
+    ("certificates.k8s.io", "v1beta1"): ("clustertrustbundles", "podcertificaterequests"),
+    ("coordination.k8s.io", "v1alpha2"): ("leasecandidates",),
+    ("coordination.k8s.io", "v1beta1"): ("leasecandidates",),
+    ("internal.apiserver.k8s.io", "v1alpha1"): ("storageversions",),
+    ("resource.k8s.io", "v1alpha3"): ("devicetaintrules", "resourcepoolstatusrequests"),
+    ("resource.k8s.io", "v1beta1"): (
+        "deviceclasses",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourceslices",
+    ),
+    ("resource.k8s.io", "v1beta2"): ("devicetaintrules",),
+    ("scheduling.k8s.io", "v1alpha2"): ("podgroups", "workloads"),
+    ("storagemigration.k8s.io", "v1beta1"): ("storageversionmigrations",),
+}
+"""Resources of kube-apiserver v1.36 that are off by default and that Kubist does not have."""
+
+
+def optional_versions() -> dict[tuple[str, str], tuple[str, ...]]:
+    """(group, version) → plurals of all optional resources."""
+    return {key: plurals for key, (plurals, _) in _OPTIONAL.items()}
+
+
+@functools.cache
+def _optional() -> tuple[Resource, ...]:
+    """Optional resources, shared by all servers."""
+    stable = {(each.group, each.resource): each for each in builtin() if each.version == "v1"}
+    return tuple(
+        _derived(stable[group, plural], version)
+        for (group, version), (plurals, _) in _OPTIONAL.items()
+        for plural in plurals
+    )
+
+
+class _Derived(Resource):
+    """Resource that shares the rules of its stable version."""
+
+    @functools.cached_property
+    def strategy(self) -> Strategy:
+        strategy = copy.copy(load_strategy(self.group, self.kind))
+        since = _OPTIONAL[self.group, self.version][1]
+        if since:
+            warning = f"{self.api_version} {self.kind} is deprecated in {since}"
+            strategy.deprecation = warning
+        return strategy
+
+
+def _derived(stable: Resource, version: str) -> Resource:
+    values = {
+        field.name: getattr(stable, field.name)
+        for field in dataclasses.fields(Resource)
+        if field.init and field.name not in ("representations", "negotiated")
+    }
+    return _Derived(**values | {"version": version, "preferred": False})
+
 
 log = logging.getLogger("kubist")
 
@@ -35,7 +113,7 @@ def served_resources(wanted: Mapping[str, str], *, fairness: bool = False) -> Re
         return Resources()
     wanted = _normalized(wanted)
     _check(wanted, fairness=fairness)
-    every = _ordered((*builtin(), *optional()))
+    every = _ordered((*builtin(), *_optional()))
     on = _enabled_versions(wanted, {(each.group, each.version) for each in every})
     single = {key: _boolean(key, value) for key, value in wanted.items() if key.count("/") == 2}
     for key, value in single.items():
@@ -103,13 +181,18 @@ def _key_errors(wanted: Mapping[str, str]) -> list[str]:
 def _registered() -> set[tuple[str, str]]:
     """Group-versions that kube-apiserver v1.36 knows, served or not."""
     older = {(group, version) for group, _, version in (name.rpartition("/") for name in retired())}
-    return older | MISSING.keys() | versions().keys() | {(each.group, each.version) for each in builtin()}
+    return (
+        older
+        | _MISSING.keys()
+        | optional_versions().keys()
+        | {(each.group, each.version) for each in builtin()}
+    )
 
 
 def _enabled_versions(wanted: Mapping[str, str], known: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Group-versions that are on, including those that Kubist does not have."""
     on = {(each.group, each.version) for each in builtin()}
-    known = known | MISSING.keys()
+    known = known | _MISSING.keys()
     for stage, pattern in _STAGES.items():
         if stage in wanted:
             matching = {(group, version) for group, version in known if pattern.match(version)}
@@ -120,7 +203,7 @@ def _enabled_versions(wanted: Mapping[str, str], known: set[tuple[str, str]]) ->
             continue
         if not _boolean(key, value):
             on.discard((group, version))
-        elif (group, version) in MISSING and (group, version) not in versions():
+        elif (group, version) in _MISSING and (group, version) not in optional_versions():
             raise _unavailable(key)
         else:
             on.add((group, version))
@@ -129,7 +212,7 @@ def _enabled_versions(wanted: Mapping[str, str], known: set[tuple[str, str]]) ->
 
 def _is_missing(key: str) -> bool:
     group, version, resource = key.split("/")
-    return resource in MISSING.get((group, version), ())
+    return resource in _MISSING.get((group, version), ())
 
 
 def _unavailable(key: str) -> ValueError:
@@ -140,7 +223,7 @@ def _unavailable(key: str) -> ValueError:
 
 
 def _log_missing(on: set[tuple[str, str]]) -> None:
-    for (group, version), plurals in MISSING.items():
+    for (group, version), plurals in _MISSING.items():
         if (group, version) in on:
             log.warning("--runtime-config: %s/%s has no %s here", group, version, ", ".join(plurals))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.api.resources.kubelet import is_simulated
+from kubist.api.resources.context import is_simulated
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Strategy
 from kubist.api.verbs.services import Services

@@ -14,8 +14,7 @@ from urllib.parse import quote
 
 import orjson
 
-from kubist.api.resources.paths import path_of
-from kubist.api.resources.resource import Resource
+from kubist.api.resources.resource import Resource, path_of
 from kubist.api.resources.suggestions import suggest_kind, suggest_version
 from kubist.model.meta.object import Object
 from kubist.testing.offline import order

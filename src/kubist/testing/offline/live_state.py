@@ -10,8 +10,7 @@ from urllib.parse import quote
 import orjson
 
 from kubist.api.filters.kubeconfigfile import read_kubeconfig
-from kubist.api.resources.paths import path_of
-from kubist.api.resources.resource import Resource
+from kubist.api.resources.resource import Resource, path_of
 from kubist.base.http.client.calls import CallFailed, get
 from kubist.base.http.client.pool import Pool
 from kubist.model.meta.object import Object

@@ -9,8 +9,7 @@ import orjson
 
 from kubist.api.crd import definition
 from kubist.api.objectclient import CONTROLLER_MANAGER
-from kubist.api.resources.paths import path_of
-from kubist.api.resources.resource import Resource
+from kubist.api.resources.resource import Resource, path_of
 from kubist.api.verbs import body
 from kubist.base import eager_task
 from kubist.base.jsontext.errors import DecodeError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kubist.api.kinds.core.podspec.visit import containers_of
 from kubist.api.kinds.core.service_proxy import split_name
 from kubist.api.kinds.shared.ip import parse_ip
-from kubist.api.resources.kubelet import is_simulated
+from kubist.api.resources.context import is_simulated
 from kubist.api.resources.strategy import Connect, Errors
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.fields import forbidden, invalid
@@ -21,8 +21,7 @@ from kubist.model.meta.status import invalid as invalid_status
 from kubist.model.meta.times import parse_time
 
 if TYPE_CHECKING:
-    from kubist.api.resources.context import Context
-    from kubist.api.resources.kubelet import Kubelet
+    from kubist.api.resources.context import Context, Kubelet
     from kubist.base.http.messages import Answer
 
 _KUBELET_PORT = 10250

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.api.resources.kubelet import is_simulated
+from kubist.api.resources.context import is_simulated
 from kubist.api.resources.strategy import Connect
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.object import Object
