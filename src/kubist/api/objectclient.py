@@ -21,7 +21,6 @@ from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Update
 from kubist.api.verbs import body, managed_fields, write_path
 from kubist.api.verbs.deletion import delete_object
-from kubist.api.verbs.lending import Fresh
 from kubist.api.verbs.options import delete_options
 from kubist.api.verbs.patch import APPLY, patch
 from kubist.api.verbs.resource_request import ResourceRequest
@@ -179,7 +178,9 @@ class ObjectClient:
         for attempt in range(RETRIES):
             ctx = self._request("update", found, namespace, name, subresource)
 
-            async def transform(old: Object | None, fresh: Fresh, ctx: ResourceRequest = ctx) -> Object:
+            async def transform(
+                old: Object | None, fresh: write_path.Fresh, ctx: ResourceRequest = ctx
+            ) -> Object:
                 assert old is not None
                 new = edit(await fresh())
                 if new is None or new == old:

@@ -11,7 +11,6 @@ from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Scale
 from kubist.api.verbs import apply as apply_verb
 from kubist.api.verbs import body, managed_fields, options, otherversion, scale, schemes, write_path
-from kubist.api.verbs.lending import Fresh
 from kubist.api.verbs.metadata import check_same_object
 from kubist.api.verbs.patchtext import PatchedText, beyond_range
 from kubist.api.verbs.resource_request import ResourceRequest
@@ -190,7 +189,7 @@ async def patch(ctx: ResourceRequest) -> Response:
         _complete(change, new, ctx.resource)
         return new, cleared
 
-    async def patched(old: Object | None, fresh: Fresh) -> Object:
+    async def patched(old: Object | None, fresh: write_path.Fresh) -> Object:
         assert old is not None
         current = await fresh()
         if converted:
