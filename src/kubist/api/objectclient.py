@@ -20,11 +20,10 @@ from kubist.api.resources.context import Rules, Tokens, User
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Update
 from kubist.api.verbs import body, managed_fields, write_path
-from kubist.api.verbs.deletion import delete_object
+from kubist.api.verbs.delete import delete_object
 from kubist.api.verbs.options import delete_options
 from kubist.api.verbs.patch import APPLY, patch
-from kubist.api.verbs.resource_request import ResourceRequest
-from kubist.api.verbs.services import Services
+from kubist.api.verbs.resource_request import ResourceRequest, Services
 from kubist.api.verbs.storage_version import decode_entry, is_converted, to_request_version
 from kubist.base.http.client.pool import Pool
 from kubist.base.http.messages import Request

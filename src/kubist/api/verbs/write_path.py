@@ -17,7 +17,7 @@ Update, patch and apply (`update_object`), from a stored object:
 
 `update_object` starts again with the newest version if another write came first.
 
-Delete (`deletion.delete_object`), from a stored object: preconditions, validating admission, marking, then the store.
+Delete (`delete.delete_object`), from a stored object: preconditions, validating admission, marking, then the store.
 """
 
 from __future__ import annotations
