@@ -19,7 +19,8 @@ from kubist.api.request import RequestInfo
 from kubist.api.resources.context import Rules, Tokens, User
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Update
-from kubist.api.verbs import body, managed_fields, write_path
+from kubist.api.verbs import managed_fields, write_path
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.delete import delete_object
 from kubist.api.verbs.options import delete_options
 from kubist.api.verbs.patch import APPLY, patch

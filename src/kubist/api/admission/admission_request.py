@@ -10,7 +10,8 @@ from kubist.api.admission.plugin import CONNECT, DELETE
 from kubist.api.resources.context import Context
 from kubist.api.resources.resource import Resource, Resources
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, scale
+from kubist.api.verbs import scale
+from kubist.api.verbs.bodies import body
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for

@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 
 from kubist.api.resources.strategy import Scale, Update
-from kubist.api.verbs import body, managed_fields, write_path
+from kubist.api.verbs import managed_fields, write_path
 from kubist.api.verbs import scale as scales
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.metadata import check_name, match_namespace
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.storage_version import is_converted, to_request_version, to_storage_version

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kubist.api.request import query_values, truthy
-from kubist.api.verbs import schemes
-from kubist.api.verbs.body import NO_KIND
+from kubist.api.verbs.bodies import schemes
+from kubist.api.verbs.bodies.body import NO_KIND
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError

@@ -10,7 +10,8 @@ import orjson
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Scale
 from kubist.api.verbs import apply as apply_verb
-from kubist.api.verbs import body, managed_fields, options, scale, schemes, write_path
+from kubist.api.verbs import managed_fields, options, scale, write_path
+from kubist.api.verbs.bodies import body, schemes
 from kubist.api.verbs.metadata import check_same_object
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation

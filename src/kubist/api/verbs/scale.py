@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, managed_fields, write_path
+from kubist.api.verbs import managed_fields, write_path
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation, respond_object
 from kubist.api.verbs.storage_version import decode_entry

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, options, scale, schemes, write_path
+from kubist.api.verbs import options, scale, write_path
+from kubist.api.verbs.bodies import body, schemes
 from kubist.api.verbs.metadata import check_name, match_namespace
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation

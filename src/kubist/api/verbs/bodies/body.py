@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.api.resources.resource import Resource
-from kubist.api.verbs import schemes
+from kubist.api.verbs.bodies import schemes
+from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
 from kubist.api.verbs.resource_request import ResourceRequest
-from kubist.api.verbs.sent_object import PLAIN, SentObject
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
