@@ -74,7 +74,7 @@ KEPT = {
     "api/filters/flowcontrol/flowcontrol.py:_count",
     # The keys are media types that the server offers, and names of admission plugins' views.
     "api/admission/followed.py:_of",
-    "api/discovery/aggregated.py:body",
+    "api/discovery/documents.py:body",
     # The keys are classes of control loops.
     "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.

@@ -23,7 +23,7 @@ ALLOWED = {
     "api/filters/audit/file.py": "names and ages of log files",
     "api/discovery/metrics.py": "metrics",
     "api/discovery/zpages.py": "uptime of the process",
-    "api/discovery/sampling.py": "a profile of the process",
+    "api/discovery/profiling.py": "a profile of the process",
     "api/discovery/openapi.py": "HTTP headers for caches of clients",
     "storage/encryption/tally.py": "metrics",
     "base/http/http1/heads.py": "the HTTP header Date, which clients compare with their own clocks",
