@@ -43,7 +43,7 @@ ALLOWED = {
     "cli/stop.py": "how long a process may take to end",
     "server/workers/supervisor.py": "restarts of processes",
     "server/workers/child.py": "restarts of processes",
-    "api/filters/authentication/issuerkeys.py": "requests to an issuer",
+    "api/filters/authentication/oidc.py": "requests to an issuer",
     "api/filters/flowcontrol/work_estimate.py": "how often the mean size of objects is computed",
     "server/clusters/limits.py": "requests per second, which protect the process",
     "testing/envtest/warm.py": "how long a process waits for work",

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kubist.api.webhooks.urls import clean_url
+from kubist.api.webhooks.client import clean_url
 from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 

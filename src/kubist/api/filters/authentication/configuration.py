@@ -13,7 +13,7 @@ from kubist.api.filters.authentication.authentication import Anonymous, Known
 from kubist.api.filters.authentication.jwtconfig import SHAPE as JWT
 from kubist.api.filters.authentication.jwtconfig import JWTReader
 from kubist.api.filters.authentication.oidc import OIDC, Issuer
-from kubist.api.filters.filechanges import FileChanges
+from kubist.api.filters.configfile import FileChanges
 from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
 from kubist.model.meta.object import Object
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from kubist.api.filters import configfile
 from kubist.api.filters.authorization.matchconditions import compile_condition
-from kubist.api.filters.configfile import DURATION
-from kubist.api.filters.filechanges import FileChanges
+from kubist.api.filters.configfile import DURATION, FileChanges
 from kubist.model.cel import CompileError, Program
 from kubist.model.meta import durations, names
 from kubist.model.meta.fields import (
