@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from kubist.api.config import Config
 from kubist.api.filters.authentication import oidc
 from kubist.api.filters.authentication.authentication import TokenError
-from kubist.api.filters.authentication.jwtconfig import issuer_of_flags
+from kubist.api.filters.authentication.jwt_config import issuer_of_flags
 from kubist.api.filters.authentication.oidc import OIDC
 from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.model.meta.object import Object

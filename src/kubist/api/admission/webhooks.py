@@ -12,7 +12,7 @@ import orjson
 
 from kubist.api.admission.admission_request import AdmissionRequest, Target
 from kubist.api.admission.followed import Followed
-from kubist.api.admission.matchconditions import Conditions
+from kubist.api.admission.match_conditions import Conditions
 from kubist.api.admission.matching import Criteria, exempt
 from kubist.api.admission.plugin import CONNECT, CREATE, DELETE, UPDATE, Pending, Plugin
 from kubist.api.admission.policies.authorizer import Decisions

@@ -9,7 +9,7 @@ import orjson
 
 from kubist.api.admission.admission_request import AdmissionRequest, Target
 from kubist.api.admission.followed import Followed
-from kubist.api.admission.matchconditions import Conditions
+from kubist.api.admission.match_conditions import Conditions
 from kubist.api.admission.matching import Criteria
 from kubist.api.admission.policies.evaluation import Expression
 from kubist.api.kinds.admissionregistration.expressions import Environment

@@ -15,7 +15,7 @@ import orjson
 from kubist.api.filters.authentication.audiences import Audiences, accepted
 from kubist.api.filters.authentication.authentication import Known, TokenError
 from kubist.api.filters.authentication.claims import ClaimMapping
-from kubist.api.filters.authentication.keyfiles import PublicKey
+from kubist.api.filters.authentication.key_files import PublicKey
 from kubist.api.filters.authentication.tokens import Claims, KeySet, UnknownSigner, issuer_of, read_jwk
 from kubist.api.filters.authorization.query import quoted_list
 from kubist.base import clock
