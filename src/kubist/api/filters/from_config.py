@@ -16,7 +16,7 @@ from kubist.api.filters.authentication.authentication import (
     TokenFile,
 )
 from kubist.api.filters.authentication.client_ca import ClientCA
-from kubist.api.filters.authentication.openid import KEYS, openid_paths
+from kubist.api.filters.authentication.issuer_discovery import KEYS, openid_paths
 from kubist.api.filters.authorization.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
 from kubist.api.filters.authorization.query import quoted_list
 from kubist.api.filters.authorization.rbac import RBAC
