@@ -69,12 +69,12 @@ KEPT = {
     "storage/cache/cache.py:collection",
     "storage/cache/labelindex.py:find",
     "api/tables/table.py:rows_of",
-    "api/verbs/representations.py:representation",
+    "api/verbs/responses.py:representation",
     # FlowSchemas and priority levels bound these. A change of one empties them.
     "api/filters/flowcontrol/flowcontrol.py:_count",
     # The keys are media types that the server offers, and names of admission plugins' views.
     "api/admission/followed.py:_of",
-    "api/discovery/aggregated.py:body",
+    "api/discovery/documents.py:body",
     # The keys are classes of control loops.
     "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.admission.quota.evaluators import evaluator_for
+from kubist.api.admission.quota import evaluator_for
 from kubist.model.meta.object import Object
 
 from .conftest import Client

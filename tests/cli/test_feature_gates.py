@@ -11,7 +11,7 @@ import pytest
 from kubist.api.admission import order
 from kubist.api.config import Config
 from kubist.api.filters.authentication.authentication import certificate_user
-from kubist.api.filters.authentication.clientca import Verified
+from kubist.api.filters.authentication.client_ca import Verified
 from kubist.api.resources.context import User
 from kubist.cli import flags, serve
 from kubist.model import featuregates

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kubist.api.representation.budget import Kept
-from kubist.api.verbs.representations import representation
+from kubist.api.verbs.responses import representation
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType

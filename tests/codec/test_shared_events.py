@@ -10,7 +10,7 @@ import pytest
 
 from kubist.api.representation import budget as representation_budget
 from kubist.api.representation.budget import Kept
-from kubist.api.verbs.representations import representation
+from kubist.api.verbs.responses import representation
 from kubist.model.codec.negotiate import JSON, PROTOBUF, MediaType
 from kubist.storage.cache.cache import Change
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubist.api.verbs.representations import representation
+from kubist.api.verbs.responses import representation
 from kubist.model.codec import yaml, yaml_emit
 from kubist.model.codec.negotiate import JSON, YAML, MediaType
 

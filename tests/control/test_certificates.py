@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
-from kubist.api.filters.authentication.clientca import UID
+from kubist.api.filters.authentication.client_ca import UID
 from kubist.base.http.tls import openssl
 from kubist.base.http.tls.certificates import new_authority
 from kubist.cluster.control.signing import SIGNERS, check, issue, known_names, validity

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kubist.api.discovery import documents
-from kubist.api.discovery.aggregated import Aggregated, asked_for
+from kubist.api.discovery.documents import Aggregated, asked_for
 from kubist.api.resources.resource import Resource, Resources
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from kubist.api.discovery import gnostic, gnostic_v3
+from kubist.api.discovery import gnostic
 from kubist.api.discovery.openapi import V3_FORMS, V3_PROTOBUF, OpenAPI
 from kubist.api.resources.resource import Resources
 
@@ -98,7 +98,7 @@ def test_protobuf_document_equals_json_document(accept: str) -> None:
     ],
 )
 def test_non_scalar_default_is_encoded_as_empty_message(value: Any, written: bytes) -> None:
-    assert gnostic_v3._default(value) == written
+    assert gnostic._default(value) == written
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_extensions_are_yaml_in_given_order(value: Any, text: str) -> None:
 
 
 def test_zero_values_are_omitted() -> None:
-    assert gnostic_v3.encode(
+    assert gnostic.encode_v3(
         {"openapi": "3.0.0", "components": {"schemas": {"A": {"uniqueItems": False}}}}
     ) == (b"\x0a\x053.0.0\x2a\x0b\x0a\x09\x0a\x07\x0a\x01A\x12\x02\x0a\x00")

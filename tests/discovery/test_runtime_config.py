@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from kubist.api.discovery.aggregated import Aggregated
+from kubist.api.discovery.documents import Aggregated
 from kubist.api.resources.runtimeconfig import served_resources
 from tests.live import Live, Pki
 

@@ -91,5 +91,5 @@ def test_service_account_keys_load_no_x509(tmp_path: Path) -> None:
     config = f"Config({files}, service_account_issuer=('https://issuer',))"
     made = f"from kubist.server.server import Server; from kubist.api.config import Config; Server({config})"
     modules = loaded(made, tmp_path)
-    assert "kubist.api.filters.authentication.keyfiles" in modules
+    assert "kubist.api.filters.authentication.key_files" in modules
     assert "cryptography.x509" not in modules

@@ -15,7 +15,7 @@ import pytest
 
 from kubist.api.config import Config
 from kubist.api.filters.authentication.authentication import TokenError, TokenFile, bearer, websocket_token
-from kubist.api.filters.authentication.requestheader import check_flags
+from kubist.api.filters.authentication.request_header import check_flags
 from kubist.base.http.tls.certificates import load_authority, new_authority, save
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, ask

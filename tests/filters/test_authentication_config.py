@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubist.api.filters import filechanges
+from kubist.api.filters import config_file
 from kubist.api.filters.authentication import configuration as authenticationconfig
 from kubist.api.filters.authentication import tokens
 from kubist.api.filters.authentication.authentication import TokenError
@@ -234,7 +234,7 @@ def test_anonymous_requests_are_allowed_by_path(server_pki: Pki, tmp_path: Path)
 def test_file_changes_are_loaded(
     server_pki: Pki, provider: Provider, tmp_path: Path, monkeypatch: Any, caplog: Any
 ) -> None:
-    monkeypatch.setattr(filechanges, "INTERVAL", 0.02)
+    monkeypatch.setattr(config_file, "INTERVAL", 0.02)
     monkeypatch.setattr(authenticationconfig, "READY_WITHIN", 0.2)
     file = tmp_path / "authentication.yaml"
     file.write_text(document())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubist.api.filters import filechanges
+from kubist.api.filters import config_file
 from kubist.api.filters.authorization import configuration as authorizationconfig
 from kubist.model.meta.object import Object
 from tests.filters.askers import Remote, ask
@@ -273,7 +273,7 @@ def is_logged(caplog: pytest.LogCaptureFixture, text: str) -> bool:
 
 
 def test_file_changes_are_loaded(server_pki: Pki, service: Service, monkeypatch: Any, caplog: Any) -> None:
-    monkeypatch.setattr(filechanges, "INTERVAL", 0.02)
+    monkeypatch.setattr(config_file, "INTERVAL", 0.02)
     with service.live(server_pki, RBAC) as live:
         assert get(live, MAPS) == 403
         service.file.write_text(document(service.webhook(), RBAC))

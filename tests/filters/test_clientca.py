@@ -18,7 +18,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kubist.api.filters.authentication.clientca import UID
+from kubist.api.filters.authentication.client_ca import UID
 from kubist.base.http.tls import openssl
 from kubist.base.http.tls.certificates import save
 from tests.filters.certs import Made, authority, make

@@ -12,7 +12,7 @@ from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.filters.flowcontrol.flowcontrol import ALL_TURNS, TURNS, FlowControl
 from kubist.api.filters.flowcontrol.flowschemas import FlowSchema
 from kubist.api.filters.flowcontrol.inflight import InFlight
-from kubist.api.filters.flowcontrol.prioritylevel import Level
+from kubist.api.filters.flowcontrol.priority_level import Level
 from kubist.api.filters.flowcontrol.seats import Seat, TooManyRequests, long_running
 from kubist.api.filters.flowcontrol.traffic import Traffic
 from kubist.api.resources.context import User

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 
-from kubist.api.filters.authentication.keyfiles import (
+from kubist.api.filters.authentication.key_files import (
     PrivateKey,
     PublicKey,
     read_private_key,

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from kubist.api.config import Config
 from kubist.api.filters.authentication import oidc
 from kubist.api.filters.authentication.authentication import TokenError
-from kubist.api.filters.authentication.jwtconfig import issuer_of_flags
+from kubist.api.filters.authentication.jwt_config import issuer_of_flags
 from kubist.api.filters.authentication.oidc import OIDC
 from kubist.api.filters.authentication.tokens import TokenSigner
 from kubist.model.meta.object import Object
@@ -126,7 +126,7 @@ def test_issuer_alias_is_accepted(shared_live: Live, provider: Provider, monkeyp
 
 
 def test_new_key_of_the_issuer_is_fetched(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.REFETCH_AFTER", -1.0)
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.REFETCH_AFTER", -1.0)
     authenticator = provider.authenticator(signing_algs=("RS256", "ES256"))
     assert known(shared_live, authenticator, provider.token())
     provider.change_key(ec.generate_private_key(ec.SECP256R1()))
@@ -134,7 +134,7 @@ def test_new_key_of_the_issuer_is_fetched(shared_live: Live, provider: Provider,
 
 
 def test_unreachable_issuer_is_retried(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.REFETCH_AFTER", -1.0)
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.REFETCH_AFTER", -1.0)
     answers = provider.remote.answers
     keys = answers.pop("/keys")
     authenticator = provider.authenticator()
@@ -173,8 +173,8 @@ async def _outcome(authenticator: OIDC, token: str) -> str:
 def test_hanging_issuer_delays_only_tokens_of_unknown_keys(
     shared_live: Live, provider: Provider, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.REFETCH_AFTER", -1.0)
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.WAITING_LIMIT", 3)
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.REFETCH_AFTER", -1.0)
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.WAITING_LIMIT", 3)
     authenticator = provider.authenticator()
     good = provider.token()
     assert known(shared_live, authenticator, good)
@@ -199,7 +199,7 @@ def test_hanging_issuer_delays_only_tokens_of_unknown_keys(
 
 
 def test_wait_for_a_hanging_issuer_times_out(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.WAIT", 0.05)
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.WAIT", 0.05)
     hang = Hang(provider)
     authenticator = provider.authenticator()
     try:
@@ -213,7 +213,7 @@ def test_wait_for_a_hanging_issuer_times_out(shared_live: Live, provider: Provid
 
 def test_failed_fetches_back_off(shared_live: Live, provider: Provider, monkeypatch: Any) -> None:
     now = [1000.0]
-    monkeypatch.setattr("kubist.api.filters.authentication.issuerkeys.monotonic", lambda: now[0])
+    monkeypatch.setattr("kubist.api.filters.authentication.oidc.monotonic", lambda: now[0])
     provider.remote.answers["/keys"] = lambda _: 500
     authenticator = provider.authenticator()
     tried = []

@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from kubist.api.aggregation import backend
 from kubist.api.filters.authentication.claims import ClaimMapping
 from kubist.api.filters.authentication.oidc import OIDC, Issuer
-from kubist.api.filters.kubeconfigfile import read_kubeconfig
+from kubist.api.filters.kubeconfig import read_kubeconfig
 from kubist.api.webhooks.client import trust
 from kubist.base.http.tls.certificates import Pair, save
 from tests.filters.certs import authority, make

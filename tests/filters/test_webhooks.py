@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubist.api.filters import webhooks
-from kubist.api.filters.kubeconfig import review_status
+from kubist.api.filters.remote_review import review_status
 from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of

@@ -14,7 +14,7 @@ from kubist.api.resources.resource import Resource, builtin
 from kubist.api.tables import ages
 from kubist.api.tables.columns import table_of
 from kubist.api.tables.table import Row
-from kubist.api.verbs.representations import representation
+from kubist.api.verbs.responses import representation
 from kubist.model.codec.negotiate import JSON, YAML, MediaType
 from kubist.model.meta.durations import human_duration
 from kubist.model.meta.object import Object

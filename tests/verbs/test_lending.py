@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubist.api.verbs import write_path
-from kubist.api.verbs.lending import Loan
+from kubist.api.verbs.lending import Stored, attempt
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Entry
@@ -40,12 +40,17 @@ OBJECTS: dict[str, Object] = {
 }
 
 
-class Copied(Loan):
+async def copied(
+    ctx: ResourceRequest,
+    entry: Entry,
+    obj: Object,
+    run: Callable[[Stored], Awaitable[Any]],
+    *,
+    lend: bool,
+) -> Any:
     """The simple version: every try gets a copy."""
-
-    def __init__(self, ctx: ResourceRequest, entry: Entry, old: Object, lent: bool) -> None:
-        del lent
-        super().__init__(ctx, entry, old, False)
+    del lend
+    return await attempt(ctx, entry, obj, run, lend=False)
 
 
 @pytest.fixture
@@ -70,7 +75,7 @@ def answer(cluster: Cluster, path: str, body: Any, content_type: str) -> Any:
 def same_without_lending(cluster: Cluster, path: str, body: Any, content_type: str) -> None:
     lent = answer(cluster, path, body, content_type)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(write_path, "Loan", Copied)
+        patched.setattr(write_path, "attempt", copied)
         assert lent == answer(cluster, path, body, content_type)
 
 

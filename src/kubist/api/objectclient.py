@@ -14,18 +14,17 @@ import orjson
 
 from kubist.api.filters.authorization.query import attributes
 from kubist.api.kinds.core import service_ports
-from kubist.api.objectstore.rangeallocation import RangeAllocation
+from kubist.api.objectstore.range_allocation import RangeAllocation
 from kubist.api.request import RequestInfo
 from kubist.api.resources.context import Rules, Tokens, User
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Update
-from kubist.api.verbs import body, managed_fields, write_path
-from kubist.api.verbs.deletion import delete_object
-from kubist.api.verbs.lending import Fresh
+from kubist.api.verbs import managed_fields, write_path
+from kubist.api.verbs.bodies import body
+from kubist.api.verbs.delete import delete_object
 from kubist.api.verbs.options import delete_options
 from kubist.api.verbs.patch import APPLY, patch
-from kubist.api.verbs.resource_request import ResourceRequest
-from kubist.api.verbs.services import Services
+from kubist.api.verbs.resource_request import ResourceRequest, Services
 from kubist.api.verbs.storage_version import decode_entry, is_converted, to_request_version
 from kubist.base.http.client.pool import Pool
 from kubist.base.http.messages import Request
@@ -179,7 +178,9 @@ class ObjectClient:
         for attempt in range(RETRIES):
             ctx = self._request("update", found, namespace, name, subresource)
 
-            async def transform(old: Object | None, fresh: Fresh, ctx: ResourceRequest = ctx) -> Object:
+            async def transform(
+                old: Object | None, fresh: write_path.Fresh, ctx: ResourceRequest = ctx
+            ) -> Object:
                 assert old is not None
                 new = edit(await fresh())
                 if new is None or new == old:

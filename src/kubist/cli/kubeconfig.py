@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from kubist.api.filters.kubeconfigfile import read_kubeconfig
+from kubist.api.filters.kubeconfig import read_kubeconfig
 from kubist.cli import flags, help
 from kubist.cli.datadir import DATA_DIR, data_dir
 from kubist.cli.exits import fail

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.webhooks.clientconfig import validate_url
+from kubist.api.webhooks.client_config import validate_url
 
 V1 = "admissionregistration.k8s.io/v1"
 Causes = list[tuple[str, str]]

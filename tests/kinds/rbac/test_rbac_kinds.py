@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.rbac.rules import MOST, Held, permissions, uncovered
+from kubist.api.rbac import MOST, Held, permissions, uncovered
 
 V1 = "rbac.authorization.k8s.io/v1"
 Causes = list[tuple[str, str]]

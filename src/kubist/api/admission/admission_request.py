@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -10,9 +10,11 @@ from kubist.api.admission.plugin import CONNECT, DELETE
 from kubist.api.resources.context import Context
 from kubist.api.resources.resource import Resource, Resources
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, scale
+from kubist.api.verbs import scale
+from kubist.api.verbs.bodies import body
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.model.patch.apply import managers
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.node import Schema
 
@@ -211,3 +213,21 @@ def kind_of(resource: Resource, subresource: str) -> Kind:
 
 def _resource(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "resource": resource.resource}
+
+
+_INVALID_MANAGED_FIELDS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "
+    "mutating admission controller; please fix your requests: "
+)
+
+
+def keep_managed_fields_valid(ctx: Context, before: Any, obj: Object) -> None:
+    """Revert invalid managedFields that a webhook or policy left, with a warning."""
+    metadata = obj.get("metadata") or {}
+    after = metadata.get("managedFields")
+    if after == before:
+        return
+    wrong = managers.validate(after or [])
+    if wrong:
+        ctx.warn(_INVALID_MANAGED_FIELDS + wrong)
+        metadata["managedFields"] = before

@@ -1,14 +1,15 @@
-"""Order of the admission plugins, and the plugins that a configuration enables."""
+"""Order of the admission plugins, the plugins that a configuration enables, and their settings."""
 
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
-from kubist.api.admission import configuration
 from kubist.api.admission.plugin import Plugin
 from kubist.api.config import Config
 from kubist.model import featuregates
+from kubist.model.meta.object import Object
 
 ORDER = (
     "AlwaysAdmit",
@@ -132,7 +133,7 @@ def _exactly(config: Config) -> list[str]:
 
 def build(config: Config) -> list[Plugin]:
     """Enabled plugins that have an effect."""
-    settings = configuration.load(config.admission_control_config_file)
+    settings = _settings(config.admission_control_config_file)
     return [_load(name, settings.get(name)) for name in enabled(config) if name not in WITHOUT_EFFECT]
 
 
@@ -144,3 +145,42 @@ def _load(name: str, settings: dict[str, Any] | None) -> Plugin:
             f"--admission-control-config-file: a configuration of the plugin {name} is not supported; remove it"
         )
     return kind(settings)
+
+
+_CONFIGURATION_GROUP = "apiserver.config.k8s.io"
+
+
+def _settings(file: str) -> dict[str, Object]:
+    """Settings by plugin name from an AdmissionConfiguration, inline or in further files. Raises ValueError for an
+    invalid file."""
+    if not file:
+        return {}
+    where = Path(file)
+    document = _read_settings(where)
+    if document.get("kind") != "AdmissionConfiguration" or _CONFIGURATION_GROUP not in document.get(
+        "apiVersion", ""
+    ):
+        raise ValueError(
+            f"{file} is not an AdmissionConfiguration of {_CONFIGURATION_GROUP}: "
+            "check its apiVersion and kind"
+        )
+    found = {}
+    for plugin in document.get("plugins") or ():
+        inline = plugin.get("configuration")
+        if inline is None and plugin.get("path"):
+            inline = _read_settings(where.parent / plugin["path"])
+        found[plugin.get("name", "")] = inline or {}
+    return found
+
+
+def _read_settings(file: Path) -> Object:
+    # Saves start-up time: only --admission-control-config-file needs it.
+    import yaml
+
+    try:
+        document = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"unable to read admission control configuration from {file}: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{file} is not a YAML mapping: it must contain one configuration object")
+    return document

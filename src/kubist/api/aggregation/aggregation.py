@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kubist.api.aggregation import discovery
 from kubist.api.aggregation.availability import (
     LOCAL,
     SERVICE_NAME,
@@ -27,6 +26,7 @@ from kubist.api.resources.context import Objects, User
 from kubist.base.http.messages import Answer, Request
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
+from kubist.model.meta.versions import priority
 from kubist.model.patch.apply import own_status
 from kubist.storage.cache.cache import Change
 from kubist.storage.store import Unavailable
@@ -222,7 +222,7 @@ class Aggregation:
         return list(dict.fromkeys(group for group, _ in self.backends))
 
     def api_group(self, name: str) -> Object:
-        return discovery.api_group(name, self._registered(name))
+        return _api_group(name, self._registered(name))
 
     def _registered(self, group: str) -> list[Object]:
         return [spec for spec in self._specs.values() if spec.get("group", "") == group]
@@ -248,4 +248,43 @@ class Aggregation:
             return None
         name = found.backend.name
         current = self._available.get(name, False) and name in self._documents
-        return discovery.version_discovery(group, version, self._documents.get(name), current)
+        return _version_discovery(group, version, self._documents.get(name), current)
+
+
+def _api_group(name: str, registered: list[Object]) -> Object:
+    """APIGroup from the specs of its APIServices. Versions are sorted by versionPriority, then by version name."""
+    ordered = sorted(
+        registered, key=lambda spec: (-spec.get("versionPriority", 0), priority(spec["version"]))
+    )
+    versions = [{"groupVersion": f"{name}/{spec['version']}", "version": spec["version"]} for spec in ordered]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _version_discovery(group: str, version: str, document: Object | None, current: bool) -> Object:
+    """A version for aggregated discovery, from the last APIResourceList of its backend. Stale if not `current`."""
+    resources: dict[str, Object] = {}
+    subresources: list[tuple[str, Object]] = []
+    for entry in (document or {}).get("resources") or ():
+        name, _, sub = entry.get("name", "").partition("/")
+        kind = {
+            "group": entry.get("group") or group,
+            "version": entry.get("version") or version,
+            "kind": entry.get("kind", ""),
+        }
+        verbs = list(entry.get("verbs") or ())
+        if sub:
+            subresources.append((name, {"subresource": sub, "responseKind": kind, "verbs": verbs}))
+            continue
+        resources[name] = {
+            "resource": name,
+            "responseKind": kind,
+            "scope": "Namespaced" if entry.get("namespaced") else "Cluster",
+            "singularResource": entry.get("singularName", ""),
+            "verbs": verbs,
+            **{key: entry[key] for key in ("shortNames", "categories") if entry.get(key)},
+        }
+    for name, found in subresources:
+        if name in resources:
+            resources[name].setdefault("subresources", []).append(found)
+    freshness = "Current" if current else "Stale"
+    return {"version": version, "resources": list(resources.values()), "freshness": freshness}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from string import punctuation
 from urllib.parse import quote
 
 from kubist.api.aggregation.backend import Backend, netloc
 from kubist.api.aggregation.identity import PROTOCOLS, Credentials, Fields, identity_headers, without_token
-from kubist.api.aggregation.relay import Relay
-from kubist.api.aggregation.tunnel import Tunnel, wants_upgrade
 from kubist.api.config import Config
 from kubist.api.resources.context import Objects, User
 from kubist.base import eager_task
 from kubist.base.http.client.calls import CallFailed, explain
 from kubist.base.http.client.pool import Connection, Pool, Where, begin
-from kubist.base.http.client.responses import SWITCHING, Head, pieces, read_head
-from kubist.base.http.messages import Answer, Headers, Request, Response
+from kubist.base.http.client.responses import PIECE, SWITCHING, Head, pieces, read_head
+from kubist.base.http.http1.writers import Tunnel as ClientEnd
+from kubist.base.http.messages import Answer, Headers, Request, Response, Stream, StreamWriter
 from kubist.model.meta import status
 
 log = logging.getLogger("kubist.aggregation")
@@ -198,3 +199,97 @@ def unavailable(why: str) -> Response:
 def plain(code: int, text: str) -> Response:
     headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")]
     return Response(code, headers, text.encode() + b"\n")
+
+
+_HIGH_WATER = 1 << 20
+"""Bytes buffered for the client above which no more is read from the backend."""
+_PAUSE_SECONDS = 0.02
+
+
+class Relay:
+    """A response body in transit from a backend to a client. Either side may disconnect."""
+
+    def __init__(self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._head = head
+        self._reader = reader
+        self._backend = writer
+        self._task: asyncio.Task[None] | None = None
+
+    def stream(self, headers: Headers) -> Stream:
+        return Stream(self._head.status, headers, self._start, self._stopped)
+
+    def _start(self, client: StreamWriter) -> None:
+        self._task = asyncio.ensure_future(self._pass_on(client))
+
+    def _stopped(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._backend.transport.abort()
+
+    async def _pass_on(self, client: StreamWriter) -> None:
+        try:
+            async for piece in pieces(self._reader, self._head):
+                client.write(piece)
+                # The writer cannot signal that it has drained, so it is polled.
+                while client.buffered > _HIGH_WATER and not client.closed:  # noqa: ASYNC110
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            client.close()
+        except (OSError, EOFError, ValueError):
+            # Aborts, because an incomplete body must not look complete.
+            client.abort()
+        finally:
+            with contextlib.suppress(OSError):
+                self._backend.close()
+
+
+def wants_upgrade(request: Request) -> bool:
+    named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
+    return request.http_version == "1.1" and "upgrade" in named and bool(request.headers.get("upgrade"))
+
+
+class Tunnel:
+    """A client connection and a backend connection, joined."""
+
+    def __init__(self, backend: Connection) -> None:
+        self._backend = backend
+        self._client: StreamWriter | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._full = False
+
+    def stream(self, headers: Headers) -> Stream:
+        return Stream(101, headers, self._start, self._stopped, received=self._from_client)
+
+    def _start(self, client: StreamWriter) -> None:
+        self._client = client
+        self._tasks.append(asyncio.ensure_future(self._to_client(client)))
+
+    def _stopped(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._backend.abort()
+
+    def _from_client(self, data: bytes) -> None:
+        writer = self._backend.writer
+        writer.write(data)
+        if writer.transport.get_write_buffer_size() > _HIGH_WATER and not self._full:
+            self._full = True
+            self._tasks.append(asyncio.ensure_future(self._wait_for_backend()))
+
+    async def _wait_for_backend(self) -> None:
+        assert isinstance(self._client, ClientEnd)
+        self._client.listen(False)
+        with contextlib.suppress(OSError):
+            await self._backend.writer.drain()
+        self._full = False
+        self._client.listen(True)
+
+    async def _to_client(self, client: StreamWriter) -> None:
+        try:
+            while piece := await self._backend.reader.read(PIECE):
+                client.write(piece)
+                # The writer cannot signal that it has drained, so it is polled.
+                while client.buffered > _HIGH_WATER and not client.closed:  # noqa: ASYNC110
+                    await asyncio.sleep(_PAUSE_SECONDS)
+        except OSError:
+            client.abort()
+        client.close()

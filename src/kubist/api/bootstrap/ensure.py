@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubist.api.bootstrap.objects import objects
-from kubist.api.rbac.rules import uncovered
+from kubist.api.rbac import uncovered
 from kubist.model.meta.object import Object
 from kubist.storage.store import Conflict
 

@@ -8,8 +8,7 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kubist.api.bootstrap.builtin import fixed_objects
-from kubist.api.bootstrap.ownership import owned
+from kubist.api.bootstrap.builtin import fixed_objects, owned
 from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.model.meta import times
 from kubist.model.meta.object import Object

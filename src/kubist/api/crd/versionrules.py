@@ -8,7 +8,7 @@ from typing import Any
 from kubist.api.crd import definition, fieldpath
 from kubist.api.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
 from kubist.api.resources.strategy import Errors
-from kubist.api.webhooks.clientconfig import validate_service, validate_url
+from kubist.api.webhooks.client_config import validate_service, validate_url
 from kubist.model.meta import fields, names
 from kubist.model.meta.object import Object
 from kubist.model.schema.internals import go_names, internal_form

@@ -150,8 +150,7 @@ class Metrics:
 
     def _lines(self, counters: Counters) -> Iterator[str]:
         # Saves start-up time: loaded with the first request for metrics.
-        from kubist.api.discovery.flowcontrol_families import flowcontrol
-        from kubist.api.discovery.metric_families import families
+        from kubist.api.discovery.metric_families import families, flowcontrol
 
         disabled = self._registry.config.disabled_metrics
         for family in (*families(self._registry, counters, self.started), *flowcontrol(counters)):

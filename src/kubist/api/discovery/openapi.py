@@ -244,16 +244,16 @@ def _built_in_paths(resources: tuple[Resource, ...]) -> Iterable[Path]:
 
 def _protobuf_v2(document: bytes) -> bytes:
     # Saves start-up time: loaded with the first request for protobuf.
-    from kubist.api.discovery.gnostic_v2 import encode
+    from kubist.api.discovery.gnostic import encode_v2
 
-    return encode(orjson.loads(document))
+    return encode_v2(orjson.loads(document))
 
 
 def _protobuf_v3(document: bytes) -> bytes:
     # Saves start-up time: loaded with the first request for protobuf.
-    from kubist.api.discovery.gnostic_v3 import encode
+    from kubist.api.discovery.gnostic import encode_v3
 
-    return encode(orjson.loads(document))
+    return encode_v3(orjson.loads(document))
 
 
 def _form(request: Request, offered: tuple[str, ...]) -> str | None:

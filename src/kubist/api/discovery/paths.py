@@ -13,7 +13,7 @@ import orjson
 from kubist.api.aggregation.aggregation import Aggregation
 from kubist.api.config import KUBERNETES_VERSION, Config
 from kubist.api.discovery import documents
-from kubist.api.discovery.aggregated import SUFFIX, Aggregated, asked_for
+from kubist.api.discovery.documents import SUFFIX, Aggregated, asked_for
 from kubist.api.discovery.health import Health
 from kubist.api.representation.protobuf import enveloped
 from kubist.api.representation.representation import indented

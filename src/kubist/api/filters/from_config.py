@@ -15,8 +15,8 @@ from kubist.api.filters.authentication.authentication import (
     TokenAuthenticator,
     TokenFile,
 )
-from kubist.api.filters.authentication.clientca import ClientCA
-from kubist.api.filters.authentication.openid import KEYS, openid_paths
+from kubist.api.filters.authentication.client_ca import ClientCA
+from kubist.api.filters.authentication.issuer_discovery import KEYS, openid_paths
 from kubist.api.filters.authorization.authorization import AlwaysAllow, AlwaysDeny, Authorization, Authorizer
 from kubist.api.filters.authorization.query import quoted_list
 from kubist.api.filters.authorization.rbac import RBAC
@@ -86,7 +86,7 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
         return None
     # Saves start-up time: only OIDC needs it.
     from kubist.api.filters.authentication.configuration import JWTAuthenticators
-    from kubist.api.filters.authentication.jwtconfig import issuer_of_flags
+    from kubist.api.filters.authentication.jwt_config import issuer_of_flags
 
     return JWTAuthenticators([issuer_of_flags(config)], audiences(config))
 
@@ -96,7 +96,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
     found: list[RequestAuthenticator] = []
     if any(getattr(config, name) for name in FRONT_PROXY_SETTINGS):
         # Saves start-up time: only front proxies need it.
-        from kubist.api.filters.authentication.requestheader import RequestHeaders, check_flags
+        from kubist.api.filters.authentication.request_header import RequestHeaders, check_flags
 
         check_flags(config)
     if config.requestheader_client_ca_file:
@@ -142,14 +142,14 @@ def _tokens(
         found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
     if config.enable_bootstrap_token_auth:
         # Saves start-up time: only --enable-bootstrap-token-auth needs it.
-        from kubist.api.filters.authentication.bootstraptokens import BootstrapTokens
+        from kubist.api.filters.authentication.bootstrap_tokens import BootstrapTokens
 
         found.append(BootstrapTokens(registry, own))
     if jwt is not None:
         found.append(jwt)
     if config.authentication_token_webhook_config_file:
         # Saves start-up time: only webhooks need it.
-        from kubist.api.filters.kubeconfig import RemoteReview
+        from kubist.api.filters.remote_review import RemoteReview
         from kubist.api.filters.webhooks import WebhookTokens
 
         remote = RemoteReview(config.authentication_token_webhook_config_file, connections)
@@ -165,7 +165,7 @@ def service_account_keys(config: Config) -> KeySet | None:
     if not files and not signing:
         return None
     # Saves start-up time: tokens load `cryptography`.
-    from kubist.api.filters.authentication.keyfiles import read_private_key, read_public_keys
+    from kubist.api.filters.authentication.key_files import read_private_key, read_public_keys
     from kubist.api.filters.authentication.tokens import key_set
 
     if not files:
@@ -282,7 +282,7 @@ def _authorizer(
 
 def _webhook(settings: WebhookSettings, connections: Pool | None) -> Authorizer:
     # Saves start-up time: only webhooks need it.
-    from kubist.api.filters.kubeconfig import RemoteReview
+    from kubist.api.filters.remote_review import RemoteReview
     from kubist.api.filters.webhooks import Webhook
 
     return Webhook(RemoteReview(settings.kubeconfig, connections, settings.timeout), settings)
@@ -326,7 +326,7 @@ def audit(config: Config) -> Audit | None:
 def _audit_webhook(config: Config) -> Sink:
     # Saves start-up time: only --audit-webhook-config-file needs it.
     from kubist.api.filters.audit.webhook import AuditWebhook, WebhookSettings
-    from kubist.api.filters.kubeconfig import RemoteReview
+    from kubist.api.filters.remote_review import RemoteReview
     from kubist.base.http.client.pool import Pool
 
     throttled, truncated = config.audit_webhook_batch_throttle_enable, config.audit_webhook_truncate_enabled

@@ -1,111 +1,100 @@
-"""Webhook client configured by a kubeconfig file: server, CA and the API server's credentials."""
+"""Kubeconfig files: address, CA and credentials of the server of a context."""
 
 from __future__ import annotations
 
+import base64
+import ssl
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-import orjson
-
-from kubist.api.filters.kubeconfigfile import read_kubeconfig
-from kubist.base.http.client.calls import CallFailed, post
-from kubist.base.http.client.pool import Pool
-from kubist.base.http.tls.contexts import stamp
+from kubist.api.webhooks.client import clean_url
+from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 
 
-class RemoteReview:
-    """Posts reviews to the server of the current context and returns their status."""
+class RemoteServer(NamedTuple):
+    """Server of a kubeconfig: its URL, the name that its certificate must have (empty: that of the URL), trust and
+    client certificate, headers with credentials, the file with a token that may change, and whether there are any
+    credentials."""
 
-    def __init__(self, path: str, connections: Pool | None = None, timeout: float = 30.0) -> None:
-        self._connections = connections
-        self._timeout = timeout
-        self._server = read_kubeconfig(path, "for a webhook")
-        self._token_files = [self._server.token_file] if self._server.token_file else []
-        self._stamp = stamp(self._token_files)
-
-    async def ask(self, review: Object) -> Object:
-        """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
-        return review_status(await self._post(orjson.dumps(review)), review)
-
-    async def send(self, body: bytes) -> None:
-        """Posts a body whose response has no content. Raises CallFailed unless it succeeds."""
-        await self._post(body)
-
-    async def close(self) -> None:
-        """Closes idle connections. Only for a client with its own pool."""
-        if self._connections is not None:
-            await self._connections.close()
-
-    def _headers(self) -> dict[str, str]:
-        """Headers with credentials. A tokenFile is read again after it was replaced; an empty one is not used."""
-        found = stamp(self._token_files)
-        if found != self._stamp:
-            try:
-                token = Path(self._server.token_file).read_text().strip()
-            except (OSError, ValueError):
-                token = ""
-            if token:
-                self._server.headers["Authorization"] = f"Bearer {token}"
-                self._stamp = found
-        return self._server.headers
-
-    async def _post(self, body: bytes) -> bytes:
-        code, answer = await post(
-            self._server.url,
-            body,
-            context=self._server.context,
-            timeout=self._timeout,
-            server_hostname=self._server.server_name,
-            headers=self._headers(),
-            pool=self._connections,
-        )
-        if not 200 <= code < 300:
-            raise CallFailed(_meaning(code), passing=code in (429, 500, 504))
-        return answer
+    url: str
+    server_name: str
+    context: ssl.SSLContext
+    headers: dict[str, str]
+    token_file: str = ""
+    has_credentials: bool = False
 
 
-_TYPES: dict[str, type] = {
-    "allowed": bool,
-    "denied": bool,
-    "authenticated": bool,
-    "reason": str,
-    "error": str,
-    "evaluationError": str,
-}
+def read_kubeconfig(path: str, purpose: str = "", context: str = "") -> RemoteServer:
+    """Server of a context, by default of the current one. `purpose` completes the error message `FILE is not a
+    kubeconfig …`. Raises ValueError, or OSError for a file that cannot be read."""
+    # Saves start-up time: few servers need it.
+    import yaml
 
-
-def review_status(body: bytes, review: Object) -> Object:
-    """Status of a response to a review. Raises CallFailed if the response is not a review of the same kind, or if a
-    field of its status has the wrong type. A decision that is a string is none: "false" must not allow a request."""
+    wrong = f"{path} is not a kubeconfig {purpose}".rstrip()
     try:
-        answer = orjson.loads(body)
-        status = answer["status"]
-    except (ValueError, KeyError, TypeError):
-        raise CallFailed("the webhook's answer is no review") from None
-    if not isinstance(status, dict):
-        raise CallFailed("the webhook's answer has no status")
-    if answer.get("kind") not in (None, "", review["kind"]):
-        raise CallFailed(f"the webhook's answer is no {review['kind']}")
-    for name, expected in _TYPES.items():
-        if status.get(name) is not None and not isinstance(status[name], expected):
-            raise CallFailed(f"the webhook's answer is malformed: status.{name} has the wrong type")
-    return status
+        config = yaml.safe_load(Path(path).read_bytes()) or {}
+        chosen = _named(config, "context", context or config.get("current-context", ""))
+        cluster = _named(config, "cluster", chosen.get("cluster", ""))
+        user = _named(config, "user", chosen.get("user", ""))
+        found = _Reader(Path(path).parent).server(cluster, user)
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, ssl.SSLError) as error:
+        raise ValueError(f"{wrong}: {' '.join(str(error).split())}") from None
+    if not found.url:
+        which = f"context {context!r}" if context else "current context"
+        raise ValueError(f"{wrong}: its {which} has no cluster with a server")
+    return found
 
 
-_MEANINGS = {
-    401: "the server has asked for the client to provide credentials",
-    404: "the server could not find the requested resource",
-    405: "the server does not allow this method on the requested resource",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
-}
+class _Reader:
+    """Reads the fields of a kubeconfig. File names are relative to its directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def server(self, cluster: Object, user: Object) -> RemoteServer:
+        headers = {}
+        if user.get("token") or user.get("tokenFile"):
+            token = user.get("token") or (self._directory / user["tokenFile"]).read_text().strip()
+            headers["Authorization"] = f"Bearer {token}"
+        elif unsupported := next((name for name in ("exec", "auth-provider") if user.get(name)), ""):
+            raise ValueError(
+                f"its user gets credentials from {unsupported!r}, and Kubist runs no credential plugins; "
+                "use a token or a client certificate"
+            )
+        if cluster.get("proxy-url"):
+            raise ValueError("its cluster has a proxy-url, and Kubist connects directly; remove it")
+        url = clean_url(cluster["server"]) if cluster.get("server") else ""
+        named = user.get("tokenFile") and not user.get("token")
+        token_file = str(self._directory / user["tokenFile"]) if named else ""
+        trust = self._trust(cluster, user)
+        known = bool(headers or user.get("client-certificate-data") or user.get("client-certificate"))
+        return RemoteServer(url, cluster.get("tls-server-name", ""), trust, headers, token_file, known)
+
+    def _data(self, section: Object, field: str) -> bytes:
+        """Content of a field, given inline (`…-data`) or as a file name."""
+        if section.get(f"{field}-data"):
+            return base64.b64decode(section[f"{field}-data"])
+        return (self._directory / section[field]).read_bytes() if section.get(field) else b""
+
+    def _trust(self, cluster: Object, user: Object) -> ssl.SSLContext:
+        context = client_context(self._data(cluster, "certificate-authority"))
+        if cluster.get("insecure-skip-tls-verify"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        certificate, key = self._data(user, "client-certificate"), self._data(user, "client-key")
+        if certificate:
+            with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+                file.write(certificate + b"\n" + key)
+                file.flush()
+                context.load_cert_chain(file.name)
+        return context
 
 
-def _meaning(code: int) -> str:
-    """Message for a webhook's status code in the words of the reference's client."""
-    if code in _MEANINGS:
-        return _MEANINGS[code]
-    if code >= 500:
-        return 'an error on the server ("unknown") has prevented the request from succeeding'
-    return f"the server responded with the status code {code} but did not return more information"
+def _named(config: Object, kind: str, name: str) -> Object:
+    for entry in config.get(f"{kind}s") or ():
+        if entry.get("name") == name:
+            found: Object = entry.get(kind) or {}
+            return found
+    return {}

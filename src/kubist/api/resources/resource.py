@@ -63,7 +63,7 @@ class Resource:
     since: int = 0
     """Store revision at which the resource was first served. Watches cannot start earlier."""
     representations: dict[Any, Any] = field(default_factory=dict)
-    """Cache of `verbs.representations` and `tables.table`, kept as long as the resource."""
+    """Cache of `verbs.responses` and `tables.table`, kept as long as the resource."""
     negotiated: BoundedCache[tuple[Any, ...], Any] = field(
         default_factory=partial(BoundedCache, entries=64, key_length=512)
     )

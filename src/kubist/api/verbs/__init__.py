@@ -1,1 +1,1 @@
-"""One file a verb. A verb never knows a kind by name."""
+"""Verbs, one module each. A verb never knows a kind by name."""

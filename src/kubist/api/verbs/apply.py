@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from kubist.api.resources.strategy import Scale, Update
-from kubist.api.verbs import body, managed_fields, write_path
+from kubist.api.verbs import managed_fields, write_path
 from kubist.api.verbs import scale as scales
-from kubist.api.verbs.lending import Fresh
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.metadata import check_name, match_namespace
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.storage_version import is_converted, to_request_version, to_storage_version
@@ -35,7 +35,7 @@ async def apply(ctx: ResourceRequest, path: Update, shown: Any, force: bool) -> 
         ctx.resource.strategy.default(new)
         return new
 
-    async def applied(old: Object | None, fresh: Fresh) -> Object:
+    async def applied(old: Object | None, fresh: write_path.Fresh) -> Object:
         live = to_request_version(ctx, await fresh()) if old is not None else None
         merged = await _merge(ctx, configuration, live, force, path.reset_fields)
         complain(ctx, complaints)

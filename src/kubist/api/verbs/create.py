@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kubist.api.resources.strategy import Create
-from kubist.api.verbs import body, managed_fields, options, write_path
+from kubist.api.verbs import managed_fields, options, write_path
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.metadata import drop_system_fields, match_namespace
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation, respond_object

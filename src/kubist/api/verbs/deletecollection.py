@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from kubist.api.verbs import deleteoptions
-from kubist.api.verbs.deletion import delete_object
-from kubist.api.verbs.list_pages import find_page
-from kubist.api.verbs.options import DeleteOptions, delete_options, list_options
+from kubist.api.verbs.delete import delete_object
+from kubist.api.verbs.list import find_page
+from kubist.api.verbs.options import DeleteOptions, delete_options, list_options, read_delete_options
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation, respond
 from kubist.api.verbs.selection import Selection
@@ -26,7 +25,7 @@ async def deletecollection(ctx: ResourceRequest) -> Response:
     shown = negotiate_representation(ctx, "object")
     chosen = await list_options({name: value for name, value in ctx.query.items() if name != "watch"})
     selection = Selection(ctx, chosen)
-    options = delete_options(deleteoptions.read(ctx), ctx.query)
+    options = delete_options(read_delete_options(ctx), ctx.query)
     ctx.dry_run = options.dry_run
     ctx.options = options.given()
     ctx.resource.strategy.before_delete(ctx, "", options.propagation)

@@ -11,13 +11,17 @@ from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Scale
 from kubist.api.verbs import apply as apply_verb
-from kubist.api.verbs import body, managed_fields, options, otherversion, scale, schemes, write_path
-from kubist.api.verbs.lending import Fresh
+from kubist.api.verbs import managed_fields, options, scale, write_path
+from kubist.api.verbs.bodies import body, schemes
 from kubist.api.verbs.metadata import check_same_object
-from kubist.api.verbs.patchtext import PatchedText, beyond_range
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation
-from kubist.api.verbs.storage_version import is_converted, to_request_version
+from kubist.api.verbs.storage_version import (
+    from_named_version,
+    is_converted,
+    named_version,
+    to_request_version,
+)
 from kubist.base.http.messages import Response
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
@@ -26,7 +30,7 @@ from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import away
 from kubist.model.meta import fields, objectmeta, status
 from kubist.model.meta.fields import FieldError
-from kubist.model.meta.numerals import odd_number, rounded
+from kubist.model.meta.numerals import odd_number, rounded, written
 from kubist.model.meta.object import Object
 from kubist.model.patch import jsonpatch, merge, strategic
 from kubist.model.patch.values import shown
@@ -89,20 +93,20 @@ class Change:
                 text = text.replace(char, f"\\u{ord(char):04x}")
         return refused(FieldError("FieldValueInvalid", "patch", f"Invalid value: {quoted(text)}: {why}"))
 
-    def text(self) -> PatchedText | str:
+    def text(self) -> _PatchedText | str:
         """The text of the last result."""
         if self._current is None:
             return "{}"
         current = {**self._current, "metadata": {**self._current["metadata"], **self.owners}}
         return self._patched_text(in_declared_order(self.schema, current))
 
-    def exact(self) -> PatchedText:
+    def exact(self) -> _PatchedText:
         """The last result, with the text of its numbers."""
         assert self._current is not None
         return self._patched_text(self._current)
 
-    def _patched_text(self, current: Object) -> PatchedText:
-        return PatchedText(self.ctx.request.body, current, is_json_patch=self.kind == JSON_PATCH)
+    def _patched_text(self, current: Object) -> _PatchedText:
+        return _PatchedText(self.ctx.request.body, current, is_json_patch=self.kind == JSON_PATCH)
 
     def complain(self, complaints: list[str]) -> None:
         """Report field validation of the patch and its result: not at all, as warnings, or as a 422."""
@@ -182,16 +186,16 @@ async def patch(ctx: ResourceRequest) -> Response:
         changed = change(current)
         metadata = changed.get("metadata")
         cleared = isinstance(metadata, dict) and metadata.get("managedFields") == []
-        other = otherversion.named(ctx, changed) if reads_version else None
+        other = named_version(ctx, changed) if reads_version else None
         if other is not None:
             new = decode(change, body.expected(other), changed)
             _complete(change, new, other)
-            return otherversion.converted(ctx, other, new), cleared
+            return from_named_version(ctx, other, new), cleared
         new = decode(change, wanted, changed, None if converted else current)
         _complete(change, new, ctx.resource)
         return new, cleared
 
-    async def patched(old: Object | None, fresh: Fresh) -> Object:
+    async def patched(old: Object | None, fresh: write_path.Fresh) -> Object:
         assert old is not None
         current = await fresh()
         if converted:
@@ -275,7 +279,7 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
         patched = _identified(change, wanted, wanted.custom, patched)
     elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/", _internal(wanted)):
         _need_version(change, wanted, patched)
-    if change.beyond is not None and beyond_range(patched):
+    if change.beyond is not None and _beyond_range(patched):
         raise change.invalid(_reason(change, wanted, change.beyond))
     try:
         decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
@@ -304,7 +308,7 @@ def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
         return f"{error} in '{change.text()}'"
     if wanted.custom is None and isinstance(error, DecodeError) and not isinstance(error, body.Unrecognized):
         text = change.text()
-        if isinstance(text, PatchedText):
+        if isinstance(text, _PatchedText):
             return first_mistake(wanted.schema, text.value, text.repeats) or error
     return error
 
@@ -368,3 +372,40 @@ def _complete(change: Change, new: Object, resource: Resource) -> None:
         resource.strategy.default(new)
     except status.APIError as error:
         raise change.invalid(error.message) from None
+
+
+class _PatchedText:
+    """Result of a JSON patch (a list of operations) or a merge patch, with numbers as the client wrote them. Error
+    messages quote its JSON text: untouched parts keep the text of the object, inserted values the text of the patch,
+    and objects on the path to them are written with sorted keys. `current` is the object before, with keys in the order
+    of its text."""
+
+    def __init__(self, body: bytes, current: Object, *, is_json_patch: bool) -> None:
+        document, repeats = json.parse_repeats(body, json.Spelled)
+        self.repeats: Repeats = repeats
+        self.value: Any
+        if is_json_patch:
+            self.value = jsonpatch.apply(current, jsonpatch.operations(document, checked=False), repeats)
+        else:
+            self.value = merge.apply(current, document)
+        repeats.sorted.add(id(self.value))
+
+    def __str__(self) -> str:
+        return self._written(self.value)
+
+    def _written(self, value: Any) -> str:
+        if isinstance(value, dict):
+            inner = (f"{written(key)}:{self._written(item)}" for key, item in self.repeats.pairs(value))
+            return f"{{{','.join(inner)}}}"
+        if isinstance(value, list):
+            return f"[{','.join(map(self._written, value))}]"
+        return value.text if isinstance(value, json.Literal) else written(value)
+
+
+def _beyond_range(value: Any) -> bool:
+    """Whether a value holds a number beyond the range of a float."""
+    if isinstance(value, dict):
+        return any(map(_beyond_range, value.values()))
+    if isinstance(value, list):
+        return any(map(_beyond_range, value))
+    return isinstance(value, float) and value - value != 0

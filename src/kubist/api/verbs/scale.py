@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, managed_fields, write_path
-from kubist.api.verbs.lending import Fresh
+from kubist.api.verbs import managed_fields, write_path
+from kubist.api.verbs.bodies import body
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation, respond_object
 from kubist.api.verbs.storage_version import decode_entry
@@ -57,7 +57,7 @@ async def get(ctx: ResourceRequest) -> Response:
 
 
 async def write(ctx: ResourceRequest, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
-    async def rescaled(old: Object | None, fresh: Fresh) -> Object:
+    async def rescaled(old: Object | None, fresh: write_path.Fresh) -> Object:
         assert old is not None
         seen = view(old, path)
         scale = await transform(old)

@@ -1,13 +1,24 @@
 """Conversion of objects between the version of the request and the stored version.
 
-Built-in objects are converted here. Custom objects are converted as their entries are decoded and encoded.
+Built-in objects are converted here. Custom objects are converted as their entries are decoded and encoded. They cannot
+be converted from a version that their CRD no longer has. The reference's cache never becomes ready then: reads of the
+cache get 429, reads of the store fail.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kubist.api.resources.resource import Resource
 from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.storage.cache.cache import Entry
+from kubist.model.schema.older import SERVED_AS
+from kubist.storage.cache.cache import Collection, Entry
+
+if TYPE_CHECKING:
+    from kubist.api.verbs.options import ListOptions
+    from kubist.api.verbs.selection import Selection
 
 
 def is_converted(ctx: ResourceRequest) -> bool:
@@ -56,3 +67,65 @@ async def to_custom_storage_version(ctx: ResourceRequest, obj: Object) -> Object
     if custom is None or obj["apiVersion"] == storage_version:
         return obj
     return await custom.conversion.to_stored_version(obj, storage_version)
+
+
+def named_version(ctx: ResourceRequest, patched: Object) -> Resource | None:
+    """Resource in the version that a patched built-in object names; None if that is the request's version. An older
+    version with the same fields is renamed in the object."""
+    resource = ctx.resource
+    given = patched.get("apiVersion")
+    if given == resource.api_version or not isinstance(given, str) or patched.get("kind") != resource.kind:
+        return None
+    current = SERVED_AS.get(f"{given}/{resource.kind}", given)
+    if current == resource.api_version:
+        patched["apiVersion"] = current
+        return None
+    group, _, version = current.rpartition("/")
+    other = (ctx.api.resources.of(group, version) or {}).get(resource.resource)
+    if other is None or other.custom or other.prefix != resource.prefix or other.kind != resource.kind:
+        return None
+    patched["apiVersion"] = current
+    return other
+
+
+def from_named_version(ctx: ResourceRequest, other: Resource, obj: Object) -> Object:
+    """Object converted from another version to that of the request."""
+    strategy = (other if other.api_version != other.storage_version else ctx.resource).strategy
+    return strategy.convert(obj, ctx.resource.api_version)
+
+
+def check_list_is_convertible(
+    ctx: ResourceRequest, collection: Collection, options: ListOptions, selection: Selection
+) -> None:
+    """Reject a list that would have to read an object of a version that the CRD no longer has."""
+    removed = collection.kind.removed_versions()
+    if not removed:
+        return
+    asked = options.resource_version
+    exact = options.resource_version_match == "Exact" or (options.limit and asked != "0")
+    if ctx.info.verb == "list" and asked and not exact and not options.continue_:
+        check_cache_is_convertible(ctx, collection)
+    if selection.key is None and not options.limit:
+        found = _first_removed(collection, selection.prefix, removed)
+        if found:
+            raise status.plain_error(_inconvertible(found))
+
+
+def check_cache_is_convertible(ctx: ResourceRequest, collection: Collection) -> None:
+    """Reject a read of the cache, such as a watch, while it holds an object of a version that the CRD no longer has."""
+    removed = collection.kind.removed_versions()
+    found = _first_removed(collection, collection.kind.prefix, removed) if removed else ""
+    if found:
+        kind = f"{ctx.resource.api_version}, Kind={ctx.resource.kind}"
+        raise status.too_many_requests(
+            f"storage is (re)initializing: failed to list {kind}: {_inconvertible(found)}", 1
+        )
+
+
+def _first_removed(collection: Collection, prefix: str, removed: frozenset[str]) -> str:
+    versions = (entry.kind.api_version for entry in collection.below(prefix))
+    return next((version for version in versions if version in removed), "")
+
+
+def _inconvertible(version: str) -> str:
+    return f"request to convert CR from an invalid group/version: {version}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.api.resources.strategy import Scale
-from kubist.api.verbs import body, options, scale, schemes, write_path
-from kubist.api.verbs.lending import Fresh
+from kubist.api.verbs import options, scale, write_path
+from kubist.api.verbs.bodies import body, schemes
 from kubist.api.verbs.metadata import check_name, match_namespace
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_representation
@@ -27,7 +27,7 @@ async def update(ctx: ResourceRequest) -> Response:
     metadata = obj["metadata"]
     unused: Object | None = obj
 
-    async def replace(old: Object | None, fresh: Fresh) -> Object:
+    async def replace(old: Object | None, fresh: write_path.Fresh) -> Object:
         nonlocal unused
         # The following steps may change the object, so another try decodes the body again.
         new, unused = unused if unused is not None else await away(ctx.long, _sent, ctx), None

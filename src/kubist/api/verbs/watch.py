@@ -12,12 +12,12 @@ from typing import Any
 
 from kubist.api.representation.representation import Representation
 from kubist.api.resources.context import Seat
-from kubist.api.verbs import removedversions, resource_versions
+from kubist.api.verbs import resource_versions
 from kubist.api.verbs.options import ListOptions, check_initial_events, list_options
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.responses import negotiate_stream
 from kubist.api.verbs.selection import Selection
-from kubist.api.verbs.storage_version import entry_in_request_version
+from kubist.api.verbs.storage_version import check_cache_is_convertible, entry_in_request_version
 from kubist.api.verbs.websockets import is_websocket, watch_protocol
 from kubist.base.http.messages import Answer, Response, Stream, StreamWriter
 from kubist.model.meta import status
@@ -51,7 +51,7 @@ async def watch(ctx: ResourceRequest) -> Answer:
     if not collection.loaded:
         await collection.ready()
     if ctx.resource.custom:
-        removedversions.check_cache(ctx, collection)
+        check_cache_is_convertible(ctx, collection)
     await selection.ready(collection)
     protocol = watch_protocol(ctx.request) if is_websocket(ctx.request) else ""
     if isinstance(protocol, Response):

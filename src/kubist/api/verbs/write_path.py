@@ -17,7 +17,7 @@ Update, patch and apply (`update_object`), from a stored object:
 
 `update_object` starts again with the newest version if another write came first.
 
-Delete (`deletion.delete_object`), from a stored object: preconditions, validating admission, marking, then the store.
+Delete (`delete.delete_object`), from a stored object: preconditions, validating admission, marking, then the store.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Scale, Update, keep
 from kubist.api.verbs import managed_fields
 from kubist.api.verbs.finalizers import is_finalized
-from kubist.api.verbs.lending import Altered, Fresh, Loan, share_unchanged
+from kubist.api.verbs.lending import Stored, attempt
 from kubist.api.verbs.metadata import carry_over_system_fields, set_name, set_system_fields
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.resource_versions import check_resource_version, is_stored_version, version_error
@@ -53,9 +53,11 @@ from kubist.model.meta.object import Object
 from kubist.model.patch.apply import restore_times
 from kubist.storage.cache.cache import Entry
 
+Fresh = Callable[[], Awaitable[Object]]
+"""Gives the stored object, to build the new one from. The new object may share parts with it."""
+
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
-"""Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version.
-The new object may share parts with the object that `Fresh` gives."""
+"""Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version."""
 
 
 class Outcome:
@@ -203,7 +205,12 @@ async def update_object(
     key = resource.key(ctx.info.namespace, ctx.info.name)
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
     plain = resource.custom is None
-    lend = lend and plain and not is_converted(ctx)
+
+    async def replace_once(stored: Stored) -> Outcome | None:
+        new = await transform(stored.object, stored.fresh)
+        check_resource_version(ctx, new, stored.entry)
+        return await _replace_object(ctx, target, stored, new)
+
     while True:
         if entry is None:
             try:
@@ -218,16 +225,7 @@ async def update_object(
         old = entry.object() if plain else await decode_entry(ctx, entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(ctx, precondition_uid, old["metadata"].get("uid", ""))
-        loan = Loan(ctx, entry, old, lend)
-        try:
-            new = await transform(old, loan.fresh)
-            check_resource_version(ctx, new, entry)
-            outcome = await _replace_object(ctx, target, loan, new, old)
-        except Exception:
-            if not loan.is_altered():
-                raise
-            lend = False
-            continue
+        outcome = await attempt(ctx, entry, old, replace_once, lend=lend)
         if outcome is not None:
             return outcome
         entry = await registry.refresh(resource, key)
@@ -300,19 +298,17 @@ def _other_uid(ctx: ResourceRequest, wanted: str, held: str) -> status.APIError:
 
 
 async def _replace_object(
-    ctx: ResourceRequest, target: Update, loan: Loan, new: Object, old: Object
+    ctx: ResourceRequest, target: Update, stored: Stored, new: Object
 ) -> Outcome | None:
     """Complete, validate and store a changed object; None if another write came first."""
-    entry = loan.entry
+    entry, old = stored.entry, stored.object
     carry_over_system_fields(new, old)
     async with Allocations() as allocations:
         pending = target.before_write(ctx, new, old, allocations)
         if pending is not None:
             await pending
         prepare_for_update(ctx, target, new, old)
-        if loan.is_altered():
-            raise Altered
-        share_unchanged(new, old)
+        stored.settle(new)
         raise_generation(ctx, new, old)
         await validate_update(ctx, target, new, old)
         await ctx.api.admission.validate(ctx, new, old)

@@ -6,15 +6,17 @@ import asyncio
 import base64
 import ssl
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote_to_bytes, urlsplit, urlunsplit
 
-from kubist.api.webhooks.urls import clean_path, clean_url
 from kubist.base.caching import bounded_cache
 from kubist.base.http.client.calls import CallFailed, post
+from kubist.base.http.client.redirects import PATH_SAFE
 from kubist.base.http.tls.contexts import client_context
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Objects
+
 
 LONGEST_BUNDLE = 1 << 18
 """Maximum length in characters of a CA bundle whose SSL context is cached. All authorities of a system are shorter."""
@@ -95,3 +97,21 @@ def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str
     if spec.get("clusterIP") not in (None, "", "None"):
         return spec["clusterIP"], port
     raise CallFailed(f'no endpoints available for service "{name}"')
+
+
+def clean_url(url: str) -> str:
+    """URL with a clean path, without query and fragment."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc, clean_path(unquote_to_bytes(parts.path)), "", ""))
+
+
+def clean_path(path: bytes) -> str:
+    """Escaped absolute path of a decoded one, without empty segments, `.` and `..`, and without a slash at its
+    end, as Go's `path.Join` makes it."""
+    kept: list[bytes] = []
+    for segment in path.split(b"/"):
+        if segment == b"..":
+            del kept[-1:]
+        elif segment not in (b"", b"."):
+            kept.append(segment)
+    return quote(b"/" + b"/".join(kept), safe=PATH_SAFE)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
-from kubist.api.verbs.services import Services
+from kubist.api.verbs.resource_request import Services
 from kubist.cluster.control.certificates import CertificateCleaner, CertificateSigning
 from kubist.cluster.control.clusterroles import ClusterRoleAggregation
 from kubist.cluster.control.disruption import Disruption

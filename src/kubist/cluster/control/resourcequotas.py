@@ -9,7 +9,7 @@ import time
 
 from kubist.api.admission import amounts
 from kubist.api.admission.amounts import Amounts
-from kubist.api.admission.quota.evaluators import Evaluator, evaluator_for
+from kubist.api.admission.quota import Evaluator, evaluator_for
 from kubist.api.objectclient import ObjectClient
 from kubist.api.objectstore.registry import stored
 from kubist.api.resources.resource import Resource

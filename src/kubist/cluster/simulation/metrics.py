@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kubist.api.resources.context import is_simulated
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Strategy
-from kubist.api.verbs.services import Services
+from kubist.api.verbs.resource_request import Services
 from kubist.cluster.control.usage import Usage, total, usage_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import ZERO

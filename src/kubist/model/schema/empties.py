@@ -1,7 +1,7 @@
 """Empty lists and maps that a client sent in fields that are omitted when empty.
 
 Decoding drops them, as storing would. The reference drops them later, and a few of its validation rules see
-them. `api/verbs/sent_object.py` keeps them for these rules.
+them. `api/verbs/bodies/sent_object.py` keeps them for these rules.
 """
 
 from __future__ import annotations

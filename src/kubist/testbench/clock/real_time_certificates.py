@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kubist.api.config import Config
 from kubist.api.filters.authentication.authentication import ClientCertificates
-from kubist.api.filters.authentication.clientca import ClientCA, Rejected
+from kubist.api.filters.authentication.client_ca import ClientCA, Rejected
 from kubist.api.resources.context import User
 from kubist.base.clock import CURRENT, SYSTEM
 from kubist.base.http.messages import Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from kubist.api.filters.authorization.configuration import WebhookSettings
-from kubist.api.filters.kubeconfig import review_status
+from kubist.api.filters.remote_review import review_status
 from kubist.api.filters.webhooks import Webhook
 from kubist.api.resources.context import Objects
 from kubist.api.webhooks.client import WebhookClient

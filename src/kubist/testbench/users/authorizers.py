@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.application import API
 from kubist.api.webhooks.client import trust
-from kubist.api.webhooks.clientconfig import validate_url
+from kubist.api.webhooks.client_config import validate_url
 from kubist.base.http.messages import Response
 from kubist.model.meta import names, status
 from kubist.model.meta.object import Object

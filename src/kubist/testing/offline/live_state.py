@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import orjson
 
-from kubist.api.filters.kubeconfigfile import read_kubeconfig
+from kubist.api.filters.kubeconfig import read_kubeconfig
 from kubist.api.resources.resource import Resource, path_of
 from kubist.base.http.client.calls import CallFailed, get
 from kubist.base.http.client.pool import Pool

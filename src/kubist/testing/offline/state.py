@@ -10,7 +10,7 @@ import orjson
 from kubist.api.crd import definition
 from kubist.api.objectclient import CONTROLLER_MANAGER
 from kubist.api.resources.resource import Resource, path_of
-from kubist.api.verbs import body
+from kubist.api.verbs.bodies import body
 from kubist.base import eager_task
 from kubist.base.jsontext.errors import DecodeError
 from kubist.cluster.control.clusterroles import GROUP as RBAC_GROUP

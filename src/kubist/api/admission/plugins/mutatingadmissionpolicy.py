@@ -1,29 +1,44 @@
-"""MutatingAdmissionPolicy: evaluates mutating policies one after the other."""
+"""MutatingAdmissionPolicy: evaluates mutating policies one after the other. Their mutations are JSON patches and apply
+configurations from CEL expressions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kubist.api.admission.admission_request import AdmissionRequest, Target
-from kubist.api.admission.managedfields import keep_valid
+from kubist.api.admission.admission_request import AdmissionRequest, Target, keep_managed_fields_valid
 from kubist.api.admission.matching import exempt
 from kubist.api.admission.plugin import CONNECT, CREATE, UPDATE, Pending, Plugin, forbidden
-from kubist.api.admission.policies import params
 from kubist.api.admission.policies.authorizer import Decisions
-from kubist.api.admission.policies.definitions import Binding, Bound, PolicyBindings
-from kubist.api.admission.policies.evaluation import Evaluation, Failed
-from kubist.api.admission.policies.mutating import MutatingPolicy
-from kubist.api.admission.policies.params import Misconfigured
+from kubist.api.admission.policies.definitions import (
+    Binding,
+    Bound,
+    Misconfigured,
+    Policy,
+    PolicyBindings,
+    collect_params,
+    find_param_kind,
+)
+from kubist.api.admission.policies.evaluation import Evaluation, Expression, Failed
+from kubist.api.kinds.admissionregistration.expressions import Environment, Result
 from kubist.api.resources.context import Context
 from kubist.api.resources.reinvocation import Reinvocation
 from kubist.base.jsontext.errors import DecodeError
+from kubist.base.offload import LONG, Lengthy, elsewhere, leave_loop
+from kubist.model.cel.ast import Node, StructNode, children
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.model.patch import jsonpatch
+from kubist.model.patch.apply import merge, validate
+from kubist.model.patch.apply.typed import Type, type_of
+from kubist.model.patch.errors import PatchFailed
+from kubist.model.schema.node import Schema
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
+
 
 NAME = "MutatingAdmissionPolicy"
 
@@ -54,7 +69,7 @@ class MutatingAdmissionPolicy(Plugin):
             pass_.collect(policy, bindings)
         await pass_.run()
         pass_.request.check_namespace()
-        keep_valid(ctx, managers, new)
+        keep_managed_fields_valid(ctx, managers, new)
         ctx.reinvocation.round(NAME).output = orjson.loads(orjson.dumps(new))
         pass_.settle()
 
@@ -93,7 +108,7 @@ class _Pass:
             target = policy.criteria.match(self.request)
             if target is None:
                 return
-            resource = params.find_kind(self._ctx, policy.param_kind)
+            resource = find_param_kind(self._ctx, policy.param_kind)
         except (Misconfigured, status.APIError) as error:
             self._error(policy, None, f"failed to configure policy: {error}")
             return
@@ -101,7 +116,7 @@ class _Pass:
             try:
                 if binding.match(self.request) is None:
                     continue
-                found = params.collect(self._ctx, resource, binding.param_ref, self.request.namespace)
+                found = collect_params(self._ctx, resource, binding.param_ref, self.request.namespace)
             except (Misconfigured, status.APIError) as error:
                 self._error(policy, binding, f"failed to configure binding: {error}")
                 continue
@@ -173,3 +188,160 @@ class _Pass:
         assert error.details is not None
         error.details["causes"] = [{"message": text} for text, _ in self._errors]
         raise error
+
+
+class Mutation:
+    """One mutation of a policy."""
+
+    strict = False
+    """Whether unknown fields in the result are rejected."""
+
+    def __init__(self, text: str, environment: Environment, result: Result) -> None:
+        self._expression = Expression(text, environment, result)
+        self._mismatch: str | None = None
+
+    async def value(self, evaluation: Evaluation) -> Any:
+        value = await evaluation.value(self._expression)
+        if self._mismatch is None:
+            self._mismatch = "\n".join(_misnamed(self._expression.node))
+        if self._mismatch:
+            raise Failed(f"type mismatch: {self._mismatch}")
+        try:
+            try:
+                return _to_json(value)
+            except Lengthy:
+                return await elsewhere(_to_json, value)
+        except _TooLarge:
+            why = f"the value of the mutation exceeds {_LARGEST} bytes"
+            raise Failed(f"expression '{self._expression.text}' resulted in error: {why}") from None
+
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        raise AssertionError("subclasses must override patched")
+
+
+class JSONPatch(Mutation):
+    strict = True
+
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        operations = await self.value(evaluation)
+        try:
+            patched = jsonpatch.apply(obj, jsonpatch.operations(operations, checked=False))
+        except PatchFailed as error:
+            if error.why.startswith("testing value"):
+                return obj
+            raise Failed(f"JSON Patch: {error.why}") from None
+        except status.APIError as error:
+            raise Failed(f"JSON Patch: {error.message}") from None
+        if not isinstance(patched, dict):
+            raise Failed("JSON Patch: the result is not an object")
+        return patched
+
+
+class ApplyConfiguration(Mutation):
+    async def patched(self, evaluation: Evaluation, obj: Object, schema: Schema) -> Object:
+        configuration = await self.value(evaluation)
+        kind = type_of(schema)
+        configuration = {**configuration, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+        wrong = validate.problems(kind, configuration)
+        if wrong:
+            why = f"failed to convert patch object to typed object: {wrong}"
+            raise Failed(f"error applying patch: {why}")
+        atomics = list(_atomics(kind, configuration, ""))
+        if atomics:
+            why = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+            raise Failed(f"error applying patch: invalid ApplyConfiguration: {why}")
+        merged: Object = merge.merge(kind, obj, configuration)
+        return merged
+
+
+class MutatingPolicy(Policy):
+    def __init__(self, policy: Object) -> None:
+        super().__init__(policy)
+        spec = policy.get("spec") or {}
+        self.reinvocable = spec.get("reinvocationPolicy") == "IfNeeded"
+        environment = Environment(
+            params=self.environment.params, patch_types=True, variables=self.environment.variables
+        )
+        self.mutations: list[Mutation] = []
+        for mutation in spec.get("mutations") or ():
+            if mutation.get("patchType") == "JSONPatch":
+                text = (mutation.get("jsonPatch") or {}).get("expression", "")
+                self.mutations.append(JSONPatch(text, environment, "JSONPatch"))
+            else:
+                text = (mutation.get("applyConfiguration") or {}).get("expression", "")
+                self.mutations.append(ApplyConfiguration(text, environment, "ApplyConfiguration"))
+
+
+_LARGEST = 16 << 20
+"""Maximum size of the value of a mutation, in characters, and 8 for each element. No larger object can be stored. A
+value may be in several places, and is copied to each."""
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def _to_json(value: Any) -> Any:
+    """CEL value as JSON."""
+    left = _LARGEST
+
+    def convert(value: Any) -> Any:
+        nonlocal left
+        left -= 8
+        if isinstance(value, (str, bytes)):
+            left -= len(value)
+        if left < _LARGEST - LONG:
+            leave_loop()
+            if left < 0:
+                raise _TooLarge
+        if isinstance(value, dict):
+            return {convert(str(key)): convert(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [convert(inner) for inner in value]
+        if isinstance(value, bool) or value is None or isinstance(value, (str, float)):
+            return value
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return str(value)
+
+    return convert(value)
+
+
+def _atomics(kind: Type, value: Any, path: str) -> Any:
+    """Paths of atomic maps and lists, which an apply would replace as a whole."""
+    if isinstance(value, dict) and kind.map is not None:
+        if kind.map.atomic:
+            yield path
+        for key, inner in value.items():
+            field = kind.map.fields.get(key)
+            if field is not None:
+                yield from _atomics(field[1], inner, f"{path}.{key}")
+    elif isinstance(value, list) and kind.list is not None:
+        if kind.list.atomic:
+            yield path
+        for index, inner in enumerate(value):
+            yield from _atomics(kind.list.element, inner, f"{path}[{index}]")
+
+
+def _misnamed(node: Node) -> list[str]:
+    """Type errors of `Object` values whose type name does not match their field path."""
+    found = []
+    if isinstance(node, StructNode) and node.name.partition(".")[0] == "Object":
+        for name, inner in node.fields:
+            wanted = f"{node.name}.{name}"
+            for struct in _structs(inner):
+                if struct.name != wanted:
+                    what = f'unexpected type name "{struct.name}", expected "{wanted}"'
+                    found.append(f"{what}, which matches field name path from root Object type")
+    for child in children(node):
+        found += _misnamed(child)
+    return found
+
+
+def _structs(node: Node) -> list[StructNode]:
+    """Outermost structs in an expression, without the structs inside them."""
+    if isinstance(node, StructNode):
+        return [node]
+    return [struct for child in children(node) for struct in _structs(child)]

@@ -7,12 +7,9 @@ from itertools import chain
 
 import orjson
 
-from kubist.api.admission.admission_request import AdmissionRequest, Target
-from kubist.api.admission.managedfields import keep_valid
+from kubist.api.admission.admission_request import AdmissionRequest, Target, keep_managed_fields_valid
 from kubist.api.admission.plugin import Pending
-from kubist.api.admission.webhooks.hooks import CallError, Hook
-from kubist.api.admission.webhooks.plugin import WebhookPlugin
-from kubist.api.admission.webhooks.review import Answer
+from kubist.api.admission.webhooks import Answer, CallError, Hook, WebhookPlugin
 from kubist.api.resources.context import Context
 from kubist.api.resources.reinvocation import Reinvocation
 from kubist.base.jsontext.errors import DecodeError
@@ -56,7 +53,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 held.called.add(hook.uid)
         if new is not None:
             request.check_namespace()
-            keep_valid(ctx, managers, new)
+            keep_managed_fields_valid(ctx, managers, new)
             held.output = orjson.loads(orjson.dumps(new))
 
     async def _ask(self, hook: Hook, request: AdmissionRequest, target: Target, where: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from cryptography import x509
 
-from kubist.api.admission.noderules import api_references, forbidden_labels, references_audience
 from kubist.api.admission.plugin import CREATE, DELETE, UPDATE, Pending, Plugin, forbidden
+from kubist.api.admission.plugins.serviceaccount import secrets_of
 from kubist.api.kinds.certificates.pem import read_request
 from kubist.api.resources.context import Context, User
 from kubist.api.resources.strategy import at
@@ -83,7 +83,7 @@ def _check_mirror_pod(ctx: Context, node: str, new: Object | None, old: Object |
     uid = found["metadata"].get("uid", "")
     if owner.get("uid") != uid:
         return f"node {node} UID mismatch: expected {owner.get('uid', '')} got {uid}"
-    referenced = api_references(new["spec"])
+    referenced = _api_references(new["spec"])
     return f'node "{node}" can not create pods that reference {referenced}' if referenced else ""
 
 
@@ -145,7 +145,7 @@ def _check_node(ctx: Context, node: str, new: Object | None, old: Object | None)
     if old is None:
         if source is not None:
             return f'node "{node}" is not allowed to create pods with a non-nil configSource'
-        bad = forbidden_labels(labels, {})
+        bad = _forbidden_labels(labels, {})
         return f'node "{node}" is not allowed to set the following labels: {", ".join(bad)}' if bad else ""
     if source is not None and source != at(old, "spec.configSource"):
         return f'node "{node}" is not allowed to update configSource to a new non-nil configSource'
@@ -153,7 +153,7 @@ def _check_node(ctx: Context, node: str, new: Object | None, old: Object | None)
         return f'node "{node}" is not allowed to modify taints'
     if new["metadata"].get("ownerReferences") != old["metadata"].get("ownerReferences"):
         return f'node "{node}" is not allowed to modify ownerReferences'
-    bad = forbidden_labels(labels, old["metadata"].get("labels") or {})
+    bad = _forbidden_labels(labels, old["metadata"].get("labels") or {})
     return f"is not allowed to modify labels: {', '.join(bad)}" if bad else ""
 
 
@@ -210,7 +210,7 @@ async def _check_token(ctx: Context, node: str, new: Object | None) -> None:
     if len(audiences) > 1:
         raise forbidden(ctx, new, "node may only request 0 or 1 audiences")
     audience = audiences[0]
-    if references_audience(ctx, pod, audience):
+    if _references_audience(ctx, pod, audience):
         return
     allowed, _ = await ctx.authorize(
         "request-serviceaccounts-token-audience",
@@ -242,3 +242,125 @@ _RULES: dict[str, Rule] = {
     "resourceslices.resource.k8s.io": _check_slice,
     "certificatesigningrequests.certificates.k8s.io": _check_request,
 }
+
+
+_KUBELET_LABELS = frozenset(
+    (
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+    )
+)
+_KUBELET_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_RESTRICTED_DOMAIN = "node-restriction.kubernetes.io"
+
+
+def _within(domain: str, *parents: str) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
+
+
+def _forbidden_labels(new: dict[str, str], old: dict[str, str]) -> list[str]:
+    """Changed labels that a node must not change."""
+    changed = {key for key in new.keys() | old.keys() if new.get(key) != old.get(key)}
+    bad = set()
+    for label in changed:
+        domain = label.partition("/")[0] if "/" in label else ""
+        own = label in _KUBELET_LABELS or _within(domain, *_KUBELET_DOMAINS)
+        if _within(domain, _RESTRICTED_DOMAIN) or (_within(domain, "kubernetes.io", "k8s.io") and not own):
+            bad.add(label)
+    return sorted(bad)
+
+
+_VOLUMES = {
+    "configMap": "configmaps (via configmap volumes)",
+    "secret": "secrets (via secret volumes)",
+    "csi": "csidrivers (via CSI volumes)",
+    "glusterfs": "endpoints (via glusterFS volumes)",
+    "persistentVolumeClaim": "persistentvolumeclaims",
+    "ephemeral": "persistentvolumeclaims (via ephemeral volumes)",
+    "azureFile": "secrets (via azureFile volumes)",
+}
+_PROJECTED = {
+    "configMap": "configmaps (via projected volumes)",
+    "secret": "secrets (via projected volumes)",
+    "serviceAccountToken": "serviceaccounts (via projected volumes)",
+    "clusterTrustBundle": "clustertrustbundles",
+    "podCertificate": "podcertificates",
+}
+
+
+def _api_references(spec: Object) -> str:
+    """Kind of API object that a pod refers to, as shown in the error message; "" if it refers to none."""
+    if spec.get("serviceAccountName"):
+        return "serviceaccounts"
+    if any(True for _ in secrets_of(spec)):
+        return "secrets"
+    if _uses_config_maps(spec):
+        return "configmaps"
+    if spec.get("resourceClaims"):
+        return "resourceclaims"
+    for volume in spec.get("volumes") or ():
+        for field, words in _VOLUMES.items():
+            if volume.get(field) is not None:
+                return words
+        for source in at(volume, "projected.sources") or ():
+            for field, words in _PROJECTED.items():
+                if source.get(field) is not None:
+                    return words
+    return ""
+
+
+def _uses_config_maps(spec: Object) -> bool:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(field) or ():
+            if any(at(v, "valueFrom.configMapKeyRef") for v in container.get("env") or ()):
+                return True
+            if any(s.get("configMapRef") is not None for s in container.get("envFrom") or ()):
+                return True
+    for volume in spec.get("volumes") or ():
+        if volume.get("configMap") is not None:
+            return True
+        if any(s.get("configMap") is not None for s in at(volume, "projected.sources") or ()):
+            return True
+    return False
+
+
+def _references_audience(ctx: Context, pod: Object, audience: str) -> bool:
+    """Whether a volume of the pod provides tokens for the audience: projected, or requested by its CSI driver."""
+    for volume in pod["spec"].get("volumes") or ():
+        for source in at(volume, "projected.sources") or ():
+            token = source.get("serviceAccountToken")
+            if token is not None and token.get("audience", "") == audience:
+                return True
+        driver = (
+            ctx.objects.get("csidrivers", name, group="storage.k8s.io")
+            if (name := _driver(ctx, pod, volume))
+            else None
+        )
+        requests = at(driver or {}, "spec.tokenRequests") or ()
+        if any(request.get("audience", "") == audience for request in requests):
+            return True
+    return False
+
+
+def _driver(ctx: Context, pod: Object, volume: Object) -> str:
+    """CSI driver of a volume, directly or through a claim; "" if it has none."""
+    if volume.get("csi") is not None:
+        return str(volume["csi"].get("driver", ""))
+    claim = at(volume, "persistentVolumeClaim.claimName")
+    if volume.get("ephemeral") is not None:
+        claim = f"{pod['metadata']['name']}-{volume['name']}"
+    if not claim:
+        return ""
+    found = ctx.objects.get("persistentvolumeclaims", claim, pod["metadata"].get("namespace", ""))
+    name = at(found or {}, "spec.volumeName")
+    held = ctx.objects.get("persistentvolumes", name) if name else None
+    return str(at(held or {}, "spec.csi.driver") or "")

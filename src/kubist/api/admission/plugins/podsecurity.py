@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 from kubist.api.admission.followed import Followed
 from kubist.api.admission.plugin import CREATE, UPDATE, Plugin, forbidden
-from kubist.api.admission.podsecurity.checks import details, reasons, violations
-from kubist.api.admission.podsecurity.levels import PREFIX, PRIVILEGED, Policy, Standard, policy_of
+from kubist.api.admission.podsecurity.checks import (
+    PREFIX,
+    PRIVILEGED,
+    Policy,
+    Standard,
+    details,
+    policy_of,
+    reasons,
+    violations,
+)
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import at
 from kubist.model.meta import status

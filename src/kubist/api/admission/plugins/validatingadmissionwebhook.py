@@ -8,8 +8,7 @@ from itertools import chain
 
 from kubist.api.admission.admission_request import AdmissionRequest, Target
 from kubist.api.admission.plugin import Pending
-from kubist.api.admission.webhooks.hooks import CallError, Hook
-from kubist.api.admission.webhooks.plugin import WebhookPlugin
+from kubist.api.admission.webhooks import CallError, Hook, WebhookPlugin
 from kubist.api.resources.context import Context
 from kubist.model.meta import status
 from kubist.model.meta.object import Object

@@ -1,20 +1,25 @@
-"""Compiled policies and bindings, and the bindings of each policy."""
+"""Compiled policies and bindings, the bindings of each policy, and the parameters that a binding gives its policy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import orjson
 
 from kubist.api.admission.admission_request import AdmissionRequest, Target
 from kubist.api.admission.followed import Followed
-from kubist.api.admission.matchconditions import Conditions
+from kubist.api.admission.match_conditions import Conditions
 from kubist.api.admission.matching import Criteria
 from kubist.api.admission.policies.evaluation import Expression
 from kubist.api.kinds.admissionregistration.expressions import Environment
+from kubist.api.resources.context import Context
 from kubist.model.meta.object import Object
+from kubist.model.meta.selectors import label_selector
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
+
 
 GROUP = "admissionregistration.k8s.io"
 
@@ -82,3 +87,53 @@ class PolicyBindings(Generic[P]):
                 by_policy.setdefault(binding.policy, []).append(binding)
             self._pairs = [(p, by_policy[p.name]) for p in policies if p.name in by_policy]
         return self._pairs
+
+
+class Misconfigured(Exception):
+    """Policy or binding that cannot be evaluated because of its configuration."""
+
+
+def find_param_kind(ctx: Context, kind: Object | None) -> Any:
+    """Resource of the policy's paramKind; None if the policy has no parameters. Raises Misconfigured if it is not
+    served."""
+    if kind is None:
+        return None
+    group, _, version = kind.get("apiVersion", "").rpartition("/")
+    found = ctx.objects.find_kind(group, version, kind.get("kind", ""))
+    if found is None:
+        shown = f"{group}/{version}, Kind={kind.get('kind', '')}"
+        raise Misconfigured(f"failed to find resource referenced by paramKind: '{shown}'")
+    return found
+
+
+def collect_params(ctx: Context, resource: Any, ref: Object | None, namespace: str) -> list[Object | None]:
+    """Parameter objects; the policy is evaluated once for each. `[None]` means one evaluation without parameters."""
+    if resource is None or ref is None:
+        return [None]
+    where = ref.get("namespace", "")
+    if where and not resource.namespaced:
+        raise Misconfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    if resource.namespaced:
+        where = where or namespace
+        if not where:
+            why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            raise Misconfigured(why)
+    found = []
+    if ref.get("name"):
+        one = ctx.objects.get(resource.resource, ref["name"], where, group=resource.group)
+        found = [one] if one is not None else []
+    elif ref.get("selector") is not None:
+        selector = label_selector(ref["selector"])
+        for obj in ctx.objects.list(resource.resource, where, group=resource.group):
+            if selector.matches(obj["metadata"].get("labels") or {}):
+                found.append(obj)
+    if not found and ref.get("parameterNotFoundAction") == "Deny":
+        raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [_in_version(obj, resource) for obj in found]
+
+
+def _in_version(obj: Object, resource: Any) -> Object:
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    converted: Object = resource.strategy.convert(orjson.loads(orjson.dumps(obj)), resource.api_version)
+    return converted

@@ -34,7 +34,7 @@ _HEAD, _TAIL = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{
 
 
 class Sender(Protocol):
-    """Server that takes the events (`filters.kubeconfig.RemoteReview`)."""
+    """Server that takes the events (`filters.remote_review.RemoteReview`)."""
 
     async def send(self, body: bytes) -> None:
         """Posts a body. Raises CallFailed unless the response is a success."""

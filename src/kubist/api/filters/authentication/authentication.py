@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from kubist.api.filters.authentication.audiences import Audiences, accepted
-from kubist.api.filters.authentication.clientca import ClientCA, Rejected, Verified
+from kubist.api.filters.authentication.client_ca import ClientCA, Rejected, Verified
 from kubist.api.filters.authorization.query import aggregate
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Request

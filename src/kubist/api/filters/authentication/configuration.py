@@ -7,13 +7,13 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from kubist.api.filters import configfile
+from kubist.api.filters import config_file
 from kubist.api.filters.authentication.audiences import Audiences
 from kubist.api.filters.authentication.authentication import Anonymous, Known
-from kubist.api.filters.authentication.jwtconfig import SHAPE as JWT
-from kubist.api.filters.authentication.jwtconfig import JWTReader
+from kubist.api.filters.authentication.jwt_config import SHAPE as JWT
+from kubist.api.filters.authentication.jwt_config import JWTReader
 from kubist.api.filters.authentication.oidc import OIDC, Issuer
-from kubist.api.filters.filechanges import FileChanges
+from kubist.api.filters.config_file import FileChanges
 from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, summary, too_many
 from kubist.model.meta.object import Object
 
@@ -36,7 +36,7 @@ class AuthenticationConfiguration(NamedTuple):
 def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
     """Reads and validates a file. ValueError names the file. `disallowed`: issuers that no authenticator may use."""
     try:
-        return parse(configfile.read(path), disallowed)
+        return parse(config_file.read(path), disallowed)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -44,7 +44,7 @@ def load(path: str, disallowed: Collection[str]) -> AuthenticationConfiguration:
 def parse(content: bytes, disallowed: Collection[str]) -> AuthenticationConfiguration:
     """Parsed configuration. ValueError lists all errors."""
     try:
-        config = configfile.decode(content, "AuthenticationConfiguration", SHAPE)
+        config = config_file.decode(content, "AuthenticationConfiguration", SHAPE)
     except ValueError as error:
         raise ValueError(f"failed to load authentication configuration: {error}") from None
     specs = config.get("jwt") or []

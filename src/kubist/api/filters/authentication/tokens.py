@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from kubist.api.filters.authentication.authentication import TokenError
-from kubist.api.filters.authentication.keyfiles import (
+from kubist.api.filters.authentication.key_files import (
     PrivateKey,
     PublicKey,
     read_private_key,

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kubist.api.filters import configfile
-from kubist.api.filters.authorization.matchconditions import compile_condition
-from kubist.api.filters.configfile import DURATION
-from kubist.api.filters.filechanges import FileChanges
+from kubist.api.filters import config_file
+from kubist.api.filters.authorization.match_conditions import compile_condition
+from kubist.api.filters.config_file import DURATION, FileChanges
 from kubist.model.cel import CompileError, Program
 from kubist.model.meta import durations, names
 from kubist.model.meta.fields import (
@@ -110,7 +109,7 @@ def parse(content: bytes, required_types: Iterable[str] = ()) -> list[Authorizer
     config: Object = {}
     if content:
         try:
-            config = configfile.decode(content, "AuthorizationConfiguration", SHAPE)
+            config = config_file.decode(content, "AuthorizationConfiguration", SHAPE)
         except ValueError as error:
             raise ValueError(f"failed to load AuthorizationConfiguration from file: {error}") from None
     specs = config.get("authorizers") or []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubist.api.filters.authorization.authorization import EVERYTHING, MASTERS
 from kubist.api.filters.authorization.query import quoted_list
-from kubist.api.rbac.rules import MOST, uncovered
+from kubist.api.rbac import MOST, uncovered
 from kubist.api.resources.context import Context
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import elsewhere

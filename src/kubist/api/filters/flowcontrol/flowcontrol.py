@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.filters.flowcontrol.flowschemas import FlowSchema, FlowSchemas
-from kubist.api.filters.flowcontrol.prioritylevel import Level, Queue
+from kubist.api.filters.flowcontrol.priority_level import Level, Queue
 from kubist.api.filters.flowcontrol.seats import ExemptSeat, Seat, TooManyRequests, WatchSeat, long_running
 from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES, Traffic, observe
 from kubist.api.filters.flowcontrol.work_estimate import ListEstimator, WatchTracker, final_seats

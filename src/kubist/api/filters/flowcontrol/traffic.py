@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kubist.base.http.messages import Headers
 
 if TYPE_CHECKING:
-    from kubist.api.filters.flowcontrol.prioritylevel import Level
+    from kubist.api.filters.flowcontrol.priority_level import Level
     from kubist.api.filters.flowcontrol.seats import ExemptSeat
 
 SECONDS: tuple[float, ...] = (0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)

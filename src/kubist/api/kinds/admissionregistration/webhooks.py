@@ -17,7 +17,7 @@ from kubist.api.kinds.admissionregistration.matching import (
 from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.api.webhooks.clientconfig import validate_service, validate_url
+from kubist.api.webhooks.client_config import validate_service, validate_url
 from kubist.model.meta import fields, names
 from kubist.model.meta.labels import validate_selector
 from kubist.model.meta.object import Object

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kubist.api.objectclient import ObjectClient
 from kubist.api.request import query_values
 from kubist.api.resources.context import Context
-from kubist.api.verbs.services import Services
+from kubist.api.verbs.resource_request import Services
 from kubist.base.http.conversation import Conversation
 from kubist.base.http.messages import Answer
 from kubist.cluster.simulation import scripting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from kubist.api.filters.authentication.authentication import with_groups
-from kubist.api.filters.authentication.clientca import ClientCA, Rejected, Verified
+from kubist.api.filters.authentication.client_ca import ClientCA, Rejected, Verified
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.quoting import quoted

@@ -6,6 +6,9 @@ object. A field that is absent or null is left out of the result.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,9 @@ from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
 from kubist.model.meta import durations
 from kubist.model.meta.object import Object
+
+log = logging.getLogger("kubist.filters")
+
 
 GROUP = "apiserver.config.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -87,3 +93,42 @@ def _duration(value: Any, path: str, problems: list[str]) -> float:
     else:
         problems.append(f"{path} must be a duration such as 30s")
     return 0.0
+
+
+INTERVAL = 1.0
+"""Seconds between two checks of the file."""
+
+
+class FileChanges:
+    """Follows one file. The file is read only when its inode, size or modification time differs."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        self._content = content
+        self._stamp: tuple[int, ...] = ()
+
+    async def next(self) -> bytes:
+        """Waits until the content of the file changes, and returns it."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            try:
+                status = os.stat(self.path)
+                stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+                if stamp == self._stamp:
+                    continue
+                content = await asyncio.to_thread(Path(self.path).read_bytes)
+            except OSError as error:
+                if self._stamp != (0,):
+                    log.error(
+                        "%s cannot be read, its old content stays in force: %s", self.path, error.strerror
+                    )
+                self._stamp = (0,)
+                continue
+            self._stamp = stamp
+            if content != self._content:
+                self._content = content
+                return content
+
+    def forget(self) -> None:
+        """Makes `next` return the present content once more."""
+        self._content, self._stamp = b"", ()

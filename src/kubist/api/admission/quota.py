@@ -1,16 +1,15 @@
-"""Usage of quota resources by objects, for each kind.
+"""Resource quota: usage of quota resources by objects, for each kind, and the scopes of a quota.
 
 `evaluator_for` returns an evaluator for every resource. Kinds without their own rules are only counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kubist.api.admission import amounts
 from kubist.api.admission.amounts import Amounts
 from kubist.api.admission.plugin import CREATE, UPDATE
-from kubist.api.admission.quota import scopes
 from kubist.api.kinds.shared.resourcenames import is_extended, is_native
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import at
@@ -66,7 +65,7 @@ class Evaluator:
         hard = at(quota, "status.hard") or {}
         if not any(self.uses(name) for name in hard):
             return False
-        return all(self.in_scope(scope, obj) for scope in scopes.of(quota))
+        return all(self.in_scope(scope, obj) for scope in _scopes_of(quota))
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
         """Error message for resources that the object must set so that its usage can be measured; "" without one."""
@@ -83,7 +82,7 @@ class Pods(Evaluator):
     def handles(self, ctx: Context, new: Object, old: Object | None) -> bool:
         if ctx.subresource:
             return ctx.subresource == "resize" and old is not None
-        return old is None or scopes.terminating(new) != scopes.terminating(old)
+        return old is None or _terminates(new) != _terminates(old)
 
     def uses(self, name: str) -> bool:
         if name in OF_PODS or name.startswith(("hugepages-", "requests.hugepages-")):
@@ -92,7 +91,7 @@ class Pods(Evaluator):
         return extended and name.startswith("requests.")
 
     def in_scope(self, scope: Object, obj: Object) -> bool:
-        return scopes.pod_in_scope(scope, obj)
+        return _pod_in_scope(scope, obj)
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
         spec = obj["spec"]
@@ -176,14 +175,14 @@ class PersistentVolumeClaims(Evaluator):
         if ctx.subresource == "status" and old is not None:
             before, after = (amounts.read(at(claim, "status.allocatedResources")) for claim in (old, new))
             shrunk = before.get("storage", ZERO) > after.get("storage", ZERO)
-            return shrunk or scopes.attributes_classes(new) != scopes.attributes_classes(old)
+            return shrunk or _attributes_classes(new) != _attributes_classes(old)
         return not ctx.subresource
 
     def uses(self, name: str) -> bool:
         return name in self.names or name.endswith(tuple(STORAGE_CLASS + known for known in self._NAMES))
 
     def in_scope(self, scope: Object, obj: Object) -> bool:
-        return scopes.claim_in_scope(scope, obj)
+        return _claim_in_scope(scope, obj)
 
     def usage(self, obj: Object) -> Amounts:
         used = {"count/persistentvolumeclaims": ONE, "persistentvolumeclaims": ONE}
@@ -262,3 +261,70 @@ OPERATIONS = (CREATE, UPDATE)
 def evaluator_for(resource: str) -> Evaluator:
     """Evaluator of a resource such as `deployments.apps`."""
     return _SPECIAL.get(resource) or Evaluator(resource)
+
+
+def _scopes_of(quota: Object) -> Iterator[Object]:
+    """Scopes of a quota, all in the form of scope selectors."""
+    spec = quota.get("spec") or {}
+    for name in spec.get("scopes") or ():
+        yield {"scopeName": name, "operator": "Exists"}
+    yield from (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+
+
+def _pod_in_scope(scope: Object, pod: Object) -> bool:
+    name: str = scope.get("scopeName", "")
+    if name in ("Terminating", "NotTerminating"):
+        return _terminates(pod) == (name == "Terminating")
+    if name in ("BestEffort", "NotBestEffort"):
+        # Saves start-up time: the rules of pods are loaded with the first pod.
+        from kubist.api.kinds.core.podspec.resources import qos_class
+
+        return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")
+    if name == "PriorityClass":
+        held = pod["spec"].get("priorityClassName")
+        return _selected(scope, {held} if held else set())
+    if name == "CrossNamespacePodAffinity":
+        return _crosses_namespaces(pod)
+    return False
+
+
+def _claim_in_scope(scope: Object, claim: Object) -> bool:
+    return scope.get("scopeName") == "VolumeAttributesClass" and _selected(scope, _attributes_classes(claim))
+
+
+def _terminates(pod: Object) -> bool:
+    deadline = pod["spec"].get("activeDeadlineSeconds")
+    return deadline is not None and deadline >= 0
+
+
+def _attributes_classes(claim: Object) -> set[str]:
+    """Volume attributes classes that a claim requests, has, or is being changed to."""
+    paths = (
+        "spec.volumeAttributesClassName",
+        "status.currentVolumeAttributesClassName",
+        "status.modifyVolumeStatus.targetVolumeAttributesClassName",
+    )
+    return {held for path in paths if (held := at(claim, path))}
+
+
+def _selected(scope: Object, held: set[str]) -> bool:
+    """Whether the scope selector matches one of the values, or their absence."""
+    operator, values = scope.get("operator"), set(scope.get("values") or ())
+    if operator == "Exists":
+        return bool(held)
+    if operator == "DoesNotExist":
+        return not held
+    if operator == "In":
+        return bool(held & values)
+    return not held or bool(held - values)
+
+
+def _crosses_namespaces(pod: Object) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = at(pod, f"spec.affinity.{kind}") or {}
+        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        for weighted in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            terms.append(weighted.get("podAffinityTerm") or {})
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
+    return False

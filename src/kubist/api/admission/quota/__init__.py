@@ -1,1 +1,0 @@
-"""Resource quota: usage of each kind of object, scopes, and the accounting."""

@@ -1,1 +1,0 @@
-"""Admission webhooks: matching, the AdmissionReview request, and the response."""
