@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubist.model.meta.api_versions import priority
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority
 
 
 def api_group(name: str, registered: list[Object]) -> Object:

@@ -10,8 +10,8 @@ from kubist.api.crd.stored import CustomKind
 from kubist.api.crd.strategy import CustomStrategy
 from kubist.api.crd.version import Version
 from kubist.api.resources.resource import Resource, SubresourceInfo
+from kubist.model.meta.api_versions import priority, storage_version_hash
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority, storage_version_hash
 
 if TYPE_CHECKING:
     from kubist.api.crd.webhook import Webhook

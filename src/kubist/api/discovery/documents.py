@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubist.api.resources.resource import Resource, Resources, SubresourceInfo
+from kubist.model.meta.api_versions import priority, storage_version_hash
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority, storage_version_hash
 
 HASHED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",

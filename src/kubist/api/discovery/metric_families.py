@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubist.api.admission.chain import PHASE_BUCKETS
 from kubist.api.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.api.discovery.paths import VERSION
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
@@ -203,8 +203,8 @@ def _encryption(registry: Registry) -> Iterator[Family]:
 
 
 def _features(registry: Registry) -> Family:
-    values = featuregates.resolved(registry.config.feature_gates)
-    stages = {name: gate.stage.replace("GA", "") for name, gate in featuregates.known().items()}
+    values = feature_gates.resolved(registry.config.feature_gates)
+    stages = {name: gate.stage.replace("GA", "") for name, gate in feature_gates.known().items()}
     samples = [("", (("name", name), ("stage", stages[name])), int(on)) for name, on in values.items()]
     return Family("kubernetes_feature_enabled", "gauge", "[BETA] Feature gates: 1 if on.", samples)
 

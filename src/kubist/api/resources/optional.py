@@ -5,16 +5,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+from typing import Any
 
 from kubist.api.resources.resource import Resource, builtin, load_strategy
 from kubist.api.resources.strategy import Strategy
+from kubist.model.versions import has_row
 
 _POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-_OPTIONAL = {
-    ("networking.k8s.io", "v1beta1"): (("ipaddresses", "servicecidrs"), "v1.34+, unavailable in v1.37+"),
+_OPTIONAL: dict[tuple[str, str], tuple[Any, ...]] = {
+    ("networking.k8s.io", "v1beta1"): (
+        ("ipaddresses", "servicecidrs"),
+        "v1.34+, unavailable in v1.37+",
+        {"until": "1.37"},
+    ),
     ("storage.k8s.io", "v1beta1"): (
         ("volumeattributesclasses",),
         "v1.34+, unavailable in v1.37+; use storage.k8s.io/v1 VolumeAttributesClass",
+        {"until": "1.37"},
     ),
     ("admissionregistration.k8s.io", "v1beta1"): (_POLICIES, ""),
     ("admissionregistration.k8s.io", "v1alpha1"): (_POLICIES, "v1.35+, unavailable in v1.38+"),
@@ -23,7 +30,7 @@ _OPTIONAL = {
         "v1.36+, unavailable in v1.39+",
     ),
 }
-"""(group, version) → resources, and the releases of the deprecation warning."""
+"""(group, version) → resources, the releases of the deprecation warning, `since` and `until` if they are limited."""
 
 MISSING = {
     ("certificates.k8s.io", "v1alpha1"): ("clustertrustbundles",),
@@ -47,7 +54,7 @@ MISSING = {
 
 def versions() -> dict[tuple[str, str], tuple[str, ...]]:
     """(group, version) → plurals of all optional resources."""
-    return {key: plurals for key, (plurals, _) in _OPTIONAL.items()}
+    return {key: row[0] for key, row in _OPTIONAL.items() if has_row(row, 2)}
 
 
 @functools.cache
@@ -56,7 +63,7 @@ def optional() -> tuple[Resource, ...]:
     stable = {(each.group, each.resource): each for each in builtin() if each.version == "v1"}
     return tuple(
         _derived(stable[group, plural], version)
-        for (group, version), (plurals, _) in _OPTIONAL.items()
+        for (group, version), plurals in versions().items()
         for plural in plurals
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from kubist.api.resources.optional import MISSING, optional, versions
 from kubist.api.resources.resource import Resource, Resources, builtin
-from kubist.model.meta.versions import priority
+from kubist.model.meta.api_versions import priority
 from kubist.model.schema.catalog import retired
 
 log = logging.getLogger("kubist")
