@@ -14,8 +14,8 @@ from kubist.api.crd.version import Version
 from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Strategy, Update
 from kubist.model.meta import objectmeta, status
 from kubist.model.meta.fields import FieldError
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context

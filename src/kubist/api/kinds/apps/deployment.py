@@ -27,8 +27,8 @@ from kubist.api.kinds.shared.workload import name_warnings
 from kubist.api.resources.strategy import Connect, Create, Errors, Scale, Status, Update, keep
 from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context

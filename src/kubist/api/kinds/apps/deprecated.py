@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import status
-from kubist.model.meta.integers import parse_int64
+from kubist.model.meta.numerals import parse_int64
 from kubist.model.meta.object import Object
 
 

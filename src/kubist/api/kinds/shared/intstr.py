@@ -7,8 +7,7 @@ import re
 from kubist.api.kinds.shared.numbers import nonnegative
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, invalid
-from kubist.model.meta.integers import parse_int64
-from kubist.model.meta.numerals import decimal
+from kubist.model.meta.numerals import decimal, parse_int64
 
 IntOrString = int | str
 
