@@ -91,7 +91,7 @@ KEPT = {
     "storage/cache/labelindex.py:examine",
     # The keys are fixed labels of metrics.
     "api/admission/chain.py:_take",
-    "storage/encryption/tally.py:add",
+    "storage/encryption/metrics.py:add",
     # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
     # ones are removed.
     "cluster/control/podsbynode.py:apply",

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
     # Saves start-up time: a server without control loops does not load them.
     from kubist.cluster.control.manager import Manager
-    from kubist.storage.encryption.store import EncryptedStore
-    from kubist.storage.encryption.values import Values
+    from kubist.storage.encryption.store import EncryptedStore, Values
     from kubist.storage.etcd.store import EtcdStore
     from kubist.storage.memory import StoreImage
     from kubist.testbench.bench import Bench
@@ -396,7 +395,7 @@ def encrypted_values(path: str, resources: Resources, prefix: str = "/registry")
     """Encryption of values by a configuration file."""
     # Saves start-up time: only --encryption-provider-config needs it.
     from kubist.storage.encryption.config import GroupResource, read
-    from kubist.storage.encryption.values import Values
+    from kubist.storage.encryption.store import Values
 
     kinds = {kind.prefix: GroupResource(kind.stored_group, kind.resource) for kind in resources}
     return Values(read(path), kinds, prefix=prefix)

@@ -194,7 +194,7 @@ def _storage_size(registry: Registry) -> Iterator[Family]:
 def _encryption(registry: Registry) -> Iterator[Family]:
     assert registry.encrypted is not None
     found: dict[str, Family] = {}
-    for name, kind, labels, value in registry.encrypted.values.tally.samples():
+    for name, kind, labels, value in registry.encrypted.values.metrics.samples():
         base = re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name
         family = found.setdefault(base, Family(base, kind, "[ALPHA] Encryption at rest.", []))
         assert isinstance(family.samples, list)

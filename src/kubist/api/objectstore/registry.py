@@ -17,7 +17,7 @@ from kubist.api.resources.resource import Resource, Resources
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Cache, Collection, Entry, StoredKind
-from kubist.storage.encryption.sealed import reason
+from kubist.storage.encryption.unreadable import reason
 from kubist.storage.store import Conflict, Store, Unavailable
 
 if TYPE_CHECKING:
