@@ -19,6 +19,10 @@ FIXED = {
     "api/resources/routes.py:_served",
     "model/schema/catalog.py:_scalar",
     "model/schema/catalog.py:by_name",
+    # The keys are Kubernetes versions of the tables.
+    "model/feature_gates.py:_defaults",
+    "model/feature_gates.py:_known",
+    "model/versions.py:parse_version",
     # The keys are fields that strategies name.
     "model/patch/apply/sets.py:dotted",
 }
@@ -67,7 +71,7 @@ KEPT = {
     "model/patch/apply/typed.py:make",
     "api/resources/resource.py:stored",
     "storage/cache/cache.py:collection",
-    "storage/cache/labelindex.py:find",
+    "storage/cache/label_index.py:find",
     "api/tables/table.py:rows_of",
     "api/verbs/responses.py:representation",
     # FlowSchemas and priority levels bound these. A change of one empties them.
@@ -88,10 +92,10 @@ KEPT = {
     "api/filters/audit/audit.py:_sent",
     "api/filters/authentication/authentication.py:user",
     "base/jsontext/complaints.py:at",
-    "storage/cache/labelindex.py:examine",
+    "storage/cache/label_index.py:examine",
     # The keys are fixed labels of metrics.
     "api/admission/chain.py:_take",
-    "storage/encryption/tally.py:add",
+    "storage/encryption/metrics.py:add",
     # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
     # ones are removed.
     "cluster/control/podsbynode.py:apply",

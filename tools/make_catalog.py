@@ -3,15 +3,18 @@
 
     tools/make_catalog.py DIRECTORY
 
-DIRECTORY holds the facts of the API: `types.json` (OpenAPI v3 schemas) and `proto.json` (message → field →
-[number, type, label]). `presence.json` beside this script says what those two do not: for every struct its
-fields in declared order as `name:flags=GoType` (p pointer, o omitempty, z omitzero; the Go type only where
-the schema does not imply it) and `+Struct` where a struct is embedded and JSON inlines its fields.
+DIRECTORY holds the facts of the API: `types.json` (OpenAPI v3 schemas), `proto.json` (message → field →
+[number, type, label]) and `versions.json` (types that older versions do not have). `presence.json` beside this
+script says what those do not: for every struct its fields in declared order as `name:flags=GoType@since..until`
+(p pointer, o omitempty, z omitzero; the Go type only where the schema does not imply it; the versions only where
+not all have the field, and one of both may be empty) and `+Struct` where a struct is embedded and JSON inlines its
+fields.
 
-Shape of the catalog: `types` and `embedded` map a name to [message, fields, embeds, extras], a field being
+Shape of the catalog: `types` and `embedded` map a name to [message, fields, embeds, extras, limits], a field being
 [name, flags, number, type, attributes]; types are spelled `[T` for a list, `{T` for a map, `#name` for
 another type of the catalog. `leaves` are the types that are not structs, `kinds` maps `group/version/Kind`
-to a name.
+to a name. Limits are `since`, the version that brought the type, and `until`, the first one without it. A type that
+all versions have lacks them. Those of a field are among its attributes.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from version_limits import limits
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "src/kubist/model/schema/catalog.json"
@@ -68,6 +73,7 @@ class Maker:
         self.presence: dict[str, list[str]] = {n: s.split() for n, s in presence["fields"].items()}
         self.types: dict[str, Any] = json.loads((facts / "types.json").read_text()) | presence["added"]
         self.messages: dict[str, Any] = json.loads((facts / "proto.json").read_text())
+        self.limits = limits(facts, "schemas", set(self.types) - set(presence["added"]))
         self.out: dict[str, Any] = {"kinds": {}, "leaves": {}, "types": {}, "embedded": {}}
 
     def make(self) -> dict[str, Any]:
@@ -76,7 +82,8 @@ class Maker:
             if name in LEAVES:
                 self.out["leaves"][name] = [*LEAVES[name], schema]
             else:
-                self.out["types"][name] = self.struct(name, schema.get("properties", {}), schema)
+                record = self.struct(name, schema.get("properties", {}), schema)
+                self.out["types"][name] = record + [self.limits[name]] * (name in self.limits)
         return self.out
 
     def kinds(self, name: str, schema: dict[str, Any]) -> None:
@@ -115,11 +122,16 @@ class Maker:
                 fields += inlined
                 continue
             field, _, rest = entry.partition(":")
+            rest, _, versions = rest.partition("@")
             flags, _, go = rest.partition("=")
+            since, _, until = versions.partition("..")
+            if until and field not in properties:
+                continue
             number, type_, _ = numbers.get(squeeze(field), (0, "", ""))
             attributes = self.attributes(properties[field])
             if go:
                 attributes["go"] = go
+            attributes |= {key: value for key, value in (("since", since), ("until", until)) if value}
             if via:
                 attributes["via"] = via
             value = self.type(properties[field], attributes, type_, name)

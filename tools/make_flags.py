@@ -13,7 +13,7 @@ from pathlib import Path
 from kubist.api.resources.runtimeconfig import optional_versions
 from kubist.cli import flags
 from kubist.cli.unsupported import HARMLESS, REJECTED
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 TARGET = Path(__file__).parent.parent / "docs" / "flags.md"
 
@@ -99,10 +99,11 @@ def page() -> str:
     )
     parts.append(OWN.format(rows=own))
     effective = "\n".join(
-        f"- `{name}` (default {str(default).lower()})" for name, default in featuregates.EFFECTIVE.items()
+        f"- `{name}` (default {str(feature_gates.enabled({}, name)).lower()})"
+        for name in feature_gates.EFFECTIVE
     )
-    rejected = "\n".join(f"| `{name}` | {why} |" for name, why in featuregates.REJECTED.items())
-    missing = "\n".join(f"| `{name}` | {effect}. |" for name, effect in featuregates.MISSING.items())
+    rejected = "\n".join(f"| `{name}` | {why} |" for name, why in feature_gates.REJECTED.items())
+    missing = "\n".join(f"| `{name}` | {effect}. |" for name, effect in feature_gates.MISSING.items())
     parts.append(GATES.format(effective=effective, rejected=rejected, missing=missing, versions=_versions()))
     return "\n".join(parts)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kubist.cli import backup as backups
-from kubist.storage.backup.content_digest import write_digest
+from kubist.storage.backup.database_reading import write_digest
 from tests.cli.backups import back_up, content, one_line, restore
 from tests.cli.processes import kubist, running
 from tests.cli.test_backup import READY

@@ -14,7 +14,7 @@ from kubist.api.filters.authentication.authentication import certificate_user
 from kubist.api.filters.authentication.client_ca import Verified
 from kubist.api.resources.context import User
 from kubist.cli import flags, serve
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.server.server import Server
 from tests.cli.processes import kubist, running
 from tests.filters.askers import Person, grant, user
@@ -86,9 +86,9 @@ def test_serve_takes_gates_and_versions() -> None:
 
 
 def test_stage_switches_set_gates_that_are_not_named() -> None:
-    values = featuregates.resolved({"AllBeta": False, "WatchList": True})
+    values = feature_gates.resolved({"AllBeta": False, "WatchList": True})
     assert values["WatchList"] and values["APIServerTracing"] and not values["ComponentFlagz"]
-    values = featuregates.resolved({"AllAlpha": True, "HPAScaleToZero": False})
+    values = feature_gates.resolved({"AllAlpha": True, "HPAScaleToZero": False})
     assert values["CBORServingAndStorage"] and not values["HPAScaleToZero"] and values["WatchList"]
 
 
@@ -141,11 +141,26 @@ def test_cbor_is_not_served(server_pki: Pki, gates: dict[str, bool]) -> None:
 
 
 def test_table_has_the_gates_that_the_server_acts_on() -> None:
-    known = featuregates.known()
+    known = feature_gates.known()
     assert len(known) == 242 and list(known) == sorted(known)
-    for name, default in featuregates.EFFECTIVE.items():
-        assert known[name].default == default and not known[name].locked
-    assert featuregates.REJECTED.keys() <= known.keys()
+    assert not any(known[name].locked for name in feature_gates.EFFECTIVE)
+    assert feature_gates.REJECTED.keys() <= known.keys()
+
+
+def test_gates_depend_on_the_version() -> None:
+    by_version = {minor: feature_gates.known((1, minor)) for minor in range(34, 38)}
+    unsafe = [gates["AllowUnsafeMalformedObjectDeletion"] for gates in by_version.values()]
+    assert [(gate.stage, gate.default) for gate in unsafe] == [("ALPHA", False)] * 3 + [("BETA", True)]
+    assert [minor for minor in by_version if "APIServerWebhookAuthenticationToken" in by_version[minor]] == [
+        37
+    ]
+    assert [minor for minor in by_version if "AtomicFIFO" in by_version[minor]] == [36, 37]
+    assert "APIServerTracing" in by_version[36] and "APIServerTracing" not in by_version[37]
+    for gates in by_version.values():
+        assert all(gates.keys() >= set(gate.needs) for gate in gates.values())
+    assert feature_gates.known() == by_version[36]
+    with pytest.raises(ValueError, match="unrecognized feature gate: AtomicFIFO"):
+        feature_gates.resolved({"AtomicFIFO": True}, (1, 35))
 
 
 def test_wrong_gate_stops_the_command(home: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.base.http.tls.ciphers import SUITES, openssl_ciphers
 from kubist.model.meta.object import Object
+from kubist.server.serving_tls import SUITES, openssl_ciphers
 from tests.live import Live, Pki
 
 ORIGIN = r"^https://(www\.)?example\.com$"

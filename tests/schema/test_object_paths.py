@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.model.schema.object_paths import ABSENT, parent, replaced
+from kubist.model.schema.sent_values import ABSENT, parent, replaced
 
 
 def test_replaced_copies_only_the_containers_that_change() -> None:

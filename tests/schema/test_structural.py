@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from kubist.model.schema.defaulting import compile_defaults, drop_nulls
 from kubist.model.schema.node import Field, Schema
-from kubist.model.schema.pruning import prune
+from kubist.model.schema.structural import compile_defaults, drop_nulls, prune
 
 
 def struct(fields: dict[str, Schema], **options: Any) -> Schema:

@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 
 from kubist.storage.remote.client import RemoteStore
+from kubist.storage.remote.ipc import SharedRevision
 from kubist.storage.remote.server import StoreServer
-from kubist.storage.remote.shared import SharedRevision
 from kubist.storage.sqlite.store import SqliteStore
 
 

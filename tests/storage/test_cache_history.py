@@ -127,7 +127,7 @@ def test_label_index_built_in_slices_misses_no_change(taken: Any, asked_after: i
             await asyncio.sleep(0)
         await asyncio.gather(*making)
 
-    with mock.patch("kubist.storage.cache.labelindex.SLICE", 1):
+    with mock.patch("kubist.storage.cache.label_index.SLICE", 1):
         asyncio.run(make())
     for label in LABELS:
         for value in ("", "1", "2", "3"):

@@ -13,9 +13,8 @@ import pytest
 
 from kubist.storage.encryption import config
 from kubist.storage.encryption.config import GroupResource
-from kubist.storage.encryption.sealed import Sealed
-from kubist.storage.encryption.store import EncryptedStore
-from kubist.storage.encryption.values import Values
+from kubist.storage.encryption.store import EncryptedStore, Values
+from kubist.storage.encryption.unreadable import Undecrypted
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import Conflict, KeyValue
 
@@ -94,10 +93,10 @@ def test_value_copied_to_another_storage_key_does_not_decrypt() -> None:
     there = values(keys("aesgcm", one=ONE))
     stored = there.seal("/registry/secrets/a/b", b"plain")
     moved = there.open(kv("/registry/secrets/a/c", stored)).value
-    assert isinstance(moved, Sealed)
+    assert isinstance(moved, Undecrypted)
     assert moved.reason == "cipher: message authentication failed"
     elsewhere = values(keys("aesgcm", one=ONE), prefix="/mine")
-    assert isinstance(elsewhere.open(kv("/registry/secrets/a/b", stored)).value, Sealed)
+    assert isinstance(elsewhere.open(kv("/registry/secrets/a/b", stored)).value, Undecrypted)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_identity_provider_reads_plain_values() -> None:
     assert there.open(kv("/registry/secrets/a/b", b"{}")).value == b"{}"
     assert there.stale(kv("/registry/secrets/a/b", b"{}"))
     without = values(keys("aescbc", one=ONE)).open(kv("/registry/secrets/a/b", b"{}")).value
-    assert isinstance(without, Sealed)
+    assert isinstance(without, Undecrypted)
     assert without.reason == "no matching prefix found"
 
 
@@ -157,7 +156,7 @@ def test_undecryptable_value_reports_the_reason(
     providers: list[dict[str, Any]], stored: bytes, reason: str
 ) -> None:
     found = values(*providers).open(kv("/registry/secrets/a/b", stored)).value
-    assert isinstance(found, Sealed)
+    assert isinstance(found, Undecrypted)
     assert found.reason == reason
     assert found == stored
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite.image import write_database
+from kubist.storage.sqlite.file import write_database
 from kubist.storage.sqlite.store import SqliteStore
 
 

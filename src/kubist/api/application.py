@@ -45,7 +45,7 @@ from kubist.base.clock import SYSTEM, Clock
 from kubist.base.http.messages import Answer, HangUp, Request, Response, Stream
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import LONG, away
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.meta import durations, status
 from kubist.storage.store import Unavailable
 
@@ -98,7 +98,7 @@ class API:
             authorization,
             limits,
             from_config.audit(config),
-            constrained_impersonation=featuregates.enabled(config.feature_gates, "ConstrainedImpersonation"),
+            constrained_impersonation=feature_gates.enabled(config.feature_gates, "ConstrainedImpersonation"),
         )
         self.admission = admission
         self.kubelet: Kubelet | None = None

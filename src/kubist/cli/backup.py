@@ -19,13 +19,13 @@ from pathlib import Path
 from kubist.base import files
 from kubist.cli.progress import Progress, step
 from kubist.storage.backup import snapshot_file
-from kubist.storage.backup.content_digest import write_digest
 from kubist.storage.backup.database_reading import (
     DATABASE,
     all_damages,
     open_database,
     sealed_values,
     summary,
+    write_digest,
 )
 from kubist.storage.sqlite.file import DIGEST_TABLE, take_lock
 from kubist.storage.store import OpenFailed, StoreDamaged

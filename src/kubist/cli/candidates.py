@@ -108,9 +108,9 @@ def _values(flag: Flag, current: str) -> list[str]:
         return _matching(["*", *names, *(f"-{name}" for name in names)], item, listed)
     if flag.name == "feature-gates":
         # Saves start-up time: only this flag needs the table.
-        from kubist.model import featuregates
+        from kubist.model import feature_gates
 
-        gates = [f"{name}={value}" for name in sorted(featuregates.known()) for value in ("true", "false")]
+        gates = [f"{name}={value}" for name in sorted(feature_gates.known()) for value in ("true", "false")]
         return _matching(gates, item, listed)
     if flag.name.endswith("-admission-plugins"):
         # Saves start-up time: only this flag needs the list.

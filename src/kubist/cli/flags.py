@@ -25,7 +25,7 @@ from kubist.cli.flaglist import of_kube_apiserver as of_kube_apiserver
 from kubist.cli.flaglist import parse as parse
 from kubist.cli.flaglist import usage as usage
 from kubist.cli.unsupported import HARMLESS, rejection
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.meta import durations
 
 log = logging.getLogger("kubist.cli")
@@ -80,7 +80,7 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
     rest = {name: _shown(flag, values.get(name)) for name, flag in flags.items() if not has_effect(name)}
     made = dataclasses.replace(base, **changes, flagz=rest)
     try:
-        featuregates.check(made.feature_gates)
+        feature_gates.check(made.feature_gates)
     except ValueError as error:
         raise FlagError(str(error)) from None
     if wrong := conflict(values, made) or out_of_range(made):
@@ -186,7 +186,7 @@ def convert(flag: Flag, given: list[str], current: Any) -> Any:
     last = given[-1]
     if flag.name == "feature-gates":
         try:
-            return featuregates.parse(given)
+            return feature_gates.parse(given)
         except ValueError as error:
             raise FlagError(str(error)) from None
     try:

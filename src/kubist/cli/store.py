@@ -23,7 +23,7 @@ from kubist.storage.backup.database_reading import (
     stored_metadata,
     summary,
 )
-from kubist.storage.encryption.sealed import Sealed
+from kubist.storage.encryption.unreadable import Undecrypted
 from kubist.storage.store import KeyValue, OpenFailed
 
 Values = dict[str, list[str]]
@@ -144,7 +144,7 @@ def _doctor(directory: Path, encryption: str) -> int:
 
 
 def _opener(encryption: str) -> Callable[[str, bytes], bytes]:
-    """Function that decrypts stored values. Values that it cannot decrypt are returned as `Sealed`."""
+    """Function that decrypts stored values. Values that it cannot decrypt are returned as `Undecrypted`."""
     if not encryption:
         return lambda _key, value: value
     if not Path(encryption).is_file():
@@ -178,7 +178,7 @@ def _bad_objects(
     for number, (key, stored) in enumerate(connection.execute(NEWEST)):
         progress.update(number, 0, "keys")
         value = stored if stored is None else plain(key, stored)
-        if isinstance(value, Sealed):
+        if isinstance(value, Undecrypted):
             yield f"{key} cannot be decrypted: {value.reason}"
             continue
         try:

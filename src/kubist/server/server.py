@@ -37,7 +37,7 @@ from kubist.cluster.control.authenticationtrust import keep_trust
 from kubist.cluster.control.flowschemas import keep_dangling_conditions
 from kubist.cluster.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
 from kubist.errors import InvalidSettings
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.server.serving_tls import serving_context
 from kubist.storage.cache.cache import ROOT
 from kubist.storage.store import Store, StoreError
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
     # Saves start-up time: a server without control loops does not load them.
     from kubist.cluster.control.manager import Manager
-    from kubist.storage.encryption.store import EncryptedStore
-    from kubist.storage.encryption.values import Values
+    from kubist.storage.encryption.store import EncryptedStore, Values
     from kubist.storage.etcd.store import EtcdStore
     from kubist.storage.memory import StoreImage
     from kubist.testbench.bench import Bench
@@ -65,9 +64,9 @@ class Server:
     def __init__(self, config: Config, *, store: Store | None = None, chores: bool = True) -> None:
         self.config = config
         self.resources = served_resources(config.runtime_config, fairness=config.enable_priority_and_fairness)
-        featuregates.check(config.feature_gates)
+        feature_gates.check(config.feature_gates)
         if chores:
-            featuregates.log_ineffective(config.feature_gates)
+            feature_gates.log_ineffective(config.feature_gates)
         self.store = store or make_store(config)
         self._encrypted = encrypted(config, self.store, self.resources)
         self.store = self._encrypted or self.store
@@ -244,7 +243,7 @@ class Server:
         application = with_browser_headers(
             application, config.cors_allowed_origins, config.strict_transport_security_directives
         )
-        if not featuregates.enabled(config.feature_gates, "APIResponseCompression"):
+        if not feature_gates.enabled(config.feature_gates, "APIResponseCompression"):
             application = without_compression(application)
         return application
 
@@ -396,7 +395,7 @@ def encrypted_values(path: str, resources: Resources, prefix: str = "/registry")
     """Encryption of values by a configuration file."""
     # Saves start-up time: only --encryption-provider-config needs it.
     from kubist.storage.encryption.config import GroupResource, read
-    from kubist.storage.encryption.values import Values
+    from kubist.storage.encryption.store import Values
 
     kinds = {kind.prefix: GroupResource(kind.stored_group, kind.resource) for kind in resources}
     return Values(read(path), kinds, prefix=prefix)

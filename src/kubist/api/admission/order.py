@@ -8,7 +8,7 @@ from typing import Any
 
 from kubist.api.admission.plugin import Plugin
 from kubist.api.config import Config
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.meta.object import Object
 
 ORDER = (
@@ -112,7 +112,9 @@ def enabled(config: Config) -> list[str]:
         raise ValueError(f"[{listed}] in enable-admission-plugins and disable-admission-plugins overlapped")
     for name in sorted(on & MISSING.keys()):
         raise ValueError(f'--enable-admission-plugins: "{name}" is not supported: {MISSING[name]}')
-    gated = {plugin for gate, plugin in GATES.items() if not featuregates.enabled(config.feature_gates, gate)}
+    gated = {
+        plugin for gate, plugin in GATES.items() if not feature_gates.enabled(config.feature_gates, gate)
+    }
     off_by_default = OFF_BY_DEFAULT | gated
     return [name for name in ORDER if name in on or (name not in off and name not in off_by_default)]
 

@@ -25,8 +25,8 @@ from kubist.api.request import RequestInfo
 from kubist.api.resources.context import Objects, User
 from kubist.base.http.messages import Answer, Request
 from kubist.model.meta import status, times
+from kubist.model.meta.api_versions import priority
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority
 from kubist.model.patch.apply import own_status
 from kubist.storage.cache.cache import Change
 from kubist.storage.store import Unavailable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubist.base import clock
 from kubist.base.http.tls import pem
 from kubist.base.http.tls.contexts import read_certificates
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
@@ -50,7 +50,7 @@ class Trust(NamedTuple):
         if not config.requestheader_client_ca_file:
             return cls(tuple(clients), (), {})
         lists = {key: list(getattr(config, key.replace("-", "_"))) for key in _LISTS}
-        if not featuregates.enabled(config.feature_gates, "RemoteRequestHeaderUID"):
+        if not feature_gates.enabled(config.feature_gates, "RemoteRequestHeaderUID"):
             del lists[UID_HEADERS]
         return cls(tuple(clients), tuple(read_certificates(config.requestheader_client_ca_file)), lists)
 

@@ -12,7 +12,7 @@ from kubist.api.crd.validation.schema import compile_schema
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.meta import fields
 from kubist.model.meta.fields import FieldError
-from kubist.model.schema.pruning import prune
+from kubist.model.schema.structural import prune
 
 Props = dict[str, Any]
 Errors = list[FieldError]

@@ -12,9 +12,9 @@ from kubist.api.crd.conversion import Conversion
 from kubist.api.crd.strategy import CustomStrategy
 from kubist.api.crd.version import Version
 from kubist.api.resources.resource import Resource, SubresourceInfo
+from kubist.model.meta.api_versions import priority, storage_version_hash
 from kubist.model.meta.numerals import canonical, odd_number
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority, storage_version_hash
 from kubist.storage.cache.cache import Entry, StoredKind
 
 if TYPE_CHECKING:

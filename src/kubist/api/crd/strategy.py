@@ -13,8 +13,8 @@ from kubist.api.crd.version import Version
 from kubist.api.resources.strategy import Errors, Scale, Strategy, Subresource, Update
 from kubist.model.meta import fields, objectmeta, status
 from kubist.model.meta.fields import FieldError
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 from kubist.model.patch.values import go_type, shown
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from kubist.model.meta import fields, status
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.numerals import odd_number, rounded
 from kubist.model.meta.object import Object
-from kubist.model.schema.defaulting import Fill, compile_defaults, drop_nulls
 from kubist.model.schema.node import Schema
-from kubist.model.schema.pruning import prune
+from kubist.model.schema.structural import Fill, compile_defaults, drop_nulls, prune
 
 
 class Version:

@@ -10,8 +10,8 @@ import orjson
 from kubist.api.aggregation.aggregation import Aggregation
 from kubist.api.resources.resource import Resource, Resources, SubresourceInfo
 from kubist.model.codec import negotiate, protobuf, yaml
+from kubist.model.meta.api_versions import priority, storage_version_hash
 from kubist.model.meta.object import Object
-from kubist.model.meta.versions import priority, storage_version_hash
 from kubist.model.schema.catalog import by_name
 from kubist.model.schema.node import Field, Schema
 

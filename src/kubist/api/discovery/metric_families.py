@@ -14,7 +14,7 @@ from kubist.api.admission.chain import PHASE_BUCKETS
 from kubist.api.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.api.discovery.paths import VERSION
 from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
@@ -196,7 +196,7 @@ def _storage_size(registry: Registry) -> Iterator[Family]:
 def _encryption(registry: Registry) -> Iterator[Family]:
     assert registry.encrypted is not None
     found: dict[str, Family] = {}
-    for name, kind, labels, value in registry.encrypted.values.tally.samples():
+    for name, kind, labels, value in registry.encrypted.values.metrics.samples():
         base = re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name
         family = found.setdefault(base, Family(base, kind, "[ALPHA] Encryption at rest.", []))
         assert isinstance(family.samples, list)
@@ -205,8 +205,8 @@ def _encryption(registry: Registry) -> Iterator[Family]:
 
 
 def _features(registry: Registry) -> Family:
-    values = featuregates.resolved(registry.config.feature_gates)
-    stages = {name: gate.stage.replace("GA", "") for name, gate in featuregates.known().items()}
+    values = feature_gates.resolved(registry.config.feature_gates)
+    stages = {name: gate.stage.replace("GA", "") for name, gate in feature_gates.known().items()}
     samples = [("", (("name", name), ("stage", stages[name])), int(on)) for name, on in values.items()]
     return Family("kubernetes_feature_enabled", "gauge", "[BETA] Feature gates: 1 if on.", samples)
 

@@ -21,7 +21,7 @@ from kubist.api.request import RequestInfo, query_values, split
 from kubist.api.resources.context import User
 from kubist.api.resources.resource import Resources
 from kubist.base.http.messages import Answer, Request, Response
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.codec import negotiate, yaml
 from kubist.model.meta import status
 
@@ -71,7 +71,7 @@ class Paths:
         """Changes the log level of the application."""
         self._profiling: Profiling | None = None
         self._aggregation: Aggregation | None = None
-        self._hashes = featuregates.enabled(config.feature_gates, "StorageVersionHash")
+        self._hashes = feature_gates.enabled(config.feature_gates, "StorageVersionHash")
         self._aggregated = {
             "api": Aggregated(resources, core=True),
             "apis": Aggregated(resources, core=False),

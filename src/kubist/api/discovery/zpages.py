@@ -14,7 +14,7 @@ from kubist.api.config import KUBERNETES_VERSION, Config
 from kubist.api.representation.representation import indented
 from kubist.api.request import parse_query
 from kubist.base.http.messages import Request, Response
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.codec import negotiate, yaml
 from kubist.model.meta import durations, times
 
@@ -51,9 +51,9 @@ _DURATIONS = frozenset(
 def pages(config: Config) -> dict[str, Callable[[Request], Response]]:
     """Handlers of the pages whose feature gates are on."""
     found: dict[str, Callable[[Request], Response]] = {}
-    if featuregates.enabled(config.feature_gates, "ComponentFlagz"):
+    if feature_gates.enabled(config.feature_gates, "ComponentFlagz"):
         found["/flagz"] = FlagzPage(config).answer
-    if featuregates.enabled(config.feature_gates, "ComponentStatusz"):
+    if feature_gates.enabled(config.feature_gates, "ComponentStatusz"):
         listed = [path for path in PATHS if path != "/flagz" or path in found]
         found["/statusz"] = StatuszPage(listed).answer
     return found

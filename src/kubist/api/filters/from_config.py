@@ -24,7 +24,7 @@ from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
 from kubist.api.filters.flowcontrol.inflight import InFlight
 from kubist.base.http.tls.contexts import read_certificates
 from kubist.base.jsontext.quoting import quoted
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,7 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
         )
         found.append(proxies)
     if config.client_ca_file:
-        uid = featuregates.enabled(config.feature_gates, "AllowParsingUserUIDFromCertAuth")
+        uid = feature_gates.enabled(config.feature_gates, "AllowParsingUserUIDFromCertAuth")
         found.append(ClientCertificates(ClientCA(config.client_ca_file), uid=uid))
     return found
 

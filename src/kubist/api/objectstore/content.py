@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kubist.api.objectstore.registry import Registry
 from kubist.storage.backup.restoring import read_values, restore_values
-from kubist.storage.encryption.sealed import ENCRYPTED
+from kubist.storage.encryption.unreadable import ENCRYPTED
 from kubist.storage.image import innermost
 from kubist.storage.store import OpenFailed
 

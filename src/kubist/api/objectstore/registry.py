@@ -22,7 +22,7 @@ from kubist.model.schema.leaves import KEEP_EMPTY
 from kubist.model.schema.node import Schema
 from kubist.model.schema.older import SERVED_AS
 from kubist.storage.cache.cache import Cache, Collection, Entry, StoredKind
-from kubist.storage.encryption.sealed import reason
+from kubist.storage.encryption.unreadable import reason
 from kubist.storage.store import Conflict, Store, Unavailable
 
 if TYPE_CHECKING:

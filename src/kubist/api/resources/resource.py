@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,10 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import orjson
+
 from kubist.api.resources.strategy import Strategy
 from kubist.base.caching import BoundedCache
-from kubist.model.meta.versions import priority
+from kubist.model.meta.api_versions import priority
 from kubist.model.schema.catalog import schema_for
+from kubist.model.versions import has_row
 
 if TYPE_CHECKING:
     from kubist.api.resources.custom import CustomResource
@@ -134,15 +136,22 @@ STORED_ELSEWHERE = {
 """Kinds stored in another group or version → stored apiVersion and key prefix."""
 
 
+_LIMITS = 11
+"""Place of `since` and `until` in the row of a resource. In that of a subresource it is 5."""
+
+
 @functools.cache
 def builtin() -> tuple[Resource, ...]:
-    """Built-in resources in discovery order, shared by all servers. Strategies and schemas are loaded on first use."""
-    rows = json.loads(Path(__file__).with_name("resources.json").read_bytes())
-    return tuple(_builtin(row) for row in rows)
+    """Built-in resources of the served version in discovery order, shared by all servers. Strategies and schemas are
+    loaded on first use."""
+    rows = orjson.loads(Path(__file__).with_name("resources.json").read_bytes())
+    return tuple(_builtin(row) for row in rows if has_row(row, _LIMITS))
 
 
 def _builtin(row: list[Any]) -> Resource:
-    group, version, plural, kind, singular, namespaced, verbs, short, categories, subs, preferred = row
+    group, version, plural, kind, singular, namespaced, verbs, short, categories, subs, preferred = row[
+        :_LIMITS
+    ]
     api_version = f"{group}/{version}" if group else version
     where = f"/registry/{KEY_NAMES.get((group, plural), plural)}/"
     storage_version, prefix = STORED_ELSEWHERE.get((group, plural), (api_version, where))
@@ -156,7 +165,9 @@ def _builtin(row: list[Any]) -> Resource:
         verbs=tuple(verbs),
         short_names=tuple(short),
         categories=tuple(categories),
-        subresources={s[0]: SubresourceInfo(s[0], s[1], s[2], s[3], tuple(s[4])) for s in subs},
+        subresources={
+            s[0]: SubresourceInfo(s[0], s[1], s[2], s[3], tuple(s[4])) for s in subs if has_row(s, 5)
+        },
         preferred=preferred,
         list_kind=kind + "List",
         storage_version=storage_version,

@@ -8,18 +8,25 @@ import functools
 import logging
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from kubist.api.resources.resource import Resource, Resources, builtin, load_strategy
 from kubist.api.resources.strategy import Strategy
-from kubist.model.meta.versions import priority
+from kubist.model.meta.api_versions import priority
 from kubist.model.schema.catalog import retired
+from kubist.model.versions import has_row
 
 _POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
-_OPTIONAL = {
-    ("networking.k8s.io", "v1beta1"): (("ipaddresses", "servicecidrs"), "v1.34+, unavailable in v1.37+"),
+_OPTIONAL: dict[tuple[str, str], tuple[Any, ...]] = {
+    ("networking.k8s.io", "v1beta1"): (
+        ("ipaddresses", "servicecidrs"),
+        "v1.34+, unavailable in v1.37+",
+        {"until": "1.37"},
+    ),
     ("storage.k8s.io", "v1beta1"): (
         ("volumeattributesclasses",),
         "v1.34+, unavailable in v1.37+; use storage.k8s.io/v1 VolumeAttributesClass",
+        {"until": "1.37"},
     ),
     ("admissionregistration.k8s.io", "v1beta1"): (_POLICIES, ""),
     ("admissionregistration.k8s.io", "v1alpha1"): (_POLICIES, "v1.35+, unavailable in v1.38+"),
@@ -29,7 +36,7 @@ _OPTIONAL = {
     ),
 }
 """Built-in versions that are off by default, which have the fields of the stable version and are stored in it:
-(group, version) → resources, and the releases of the deprecation warning."""
+(group, version) → resources, the releases of the deprecation warning, `since` and `until` if they are limited."""
 
 _MISSING = {
     ("certificates.k8s.io", "v1alpha1"): ("clustertrustbundles",),
@@ -53,7 +60,7 @@ _MISSING = {
 
 def optional_versions() -> dict[tuple[str, str], tuple[str, ...]]:
     """(group, version) → plurals of all optional resources."""
-    return {key: plurals for key, (plurals, _) in _OPTIONAL.items()}
+    return {key: row[0] for key, row in _OPTIONAL.items() if has_row(row, 2)}
 
 
 @functools.cache
@@ -62,7 +69,7 @@ def _optional() -> tuple[Resource, ...]:
     stable = {(each.group, each.resource): each for each in builtin() if each.version == "v1"}
     return tuple(
         _derived(stable[group, plural], version)
-        for (group, version), (plurals, _) in _OPTIONAL.items()
+        for (group, version), plurals in optional_versions().items()
         for plural in plurals
     )
 

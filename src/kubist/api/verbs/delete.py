@@ -25,8 +25,8 @@ from kubist.base import clock
 from kubist.base.http.messages import Response
 from kubist.model.meta import status
 from kubist.model.meta.durations import SECOND
-from kubist.model.meta.generation import raise_generation_if_set
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation_if_set
 from kubist.model.meta.times import format_time, parse_time
 from kubist.storage.cache.cache import Entry
 

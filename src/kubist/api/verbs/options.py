@@ -14,7 +14,7 @@ from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.base.jsontext import json
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.quoting import quoted
-from kubist.model import featuregates
+from kubist.model import feature_gates
 from kubist.model.codec import negotiate, protobuf, yaml
 from kubist.model.meta import fields, selectors, status
 from kubist.model.meta.fields import FieldError
@@ -142,7 +142,7 @@ async def list_options(query: dict[str, str]) -> ListOptions:
 
 def check_initial_events(gates: Mapping[str, bool]) -> None:
     """Rejects sendInitialEvents without the feature gate WatchList."""
-    if not featuregates.enabled(gates, "WatchList"):
+    if not feature_gates.enabled(gates, "WatchList"):
         why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         raise _invalid("ListOptions", [fields.forbidden("sendInitialEvents", why)])
 

@@ -48,7 +48,7 @@ from kubist.api.verbs.storage_version import (
 from kubist.api.verbs.validation import validate_new_object, validate_update
 from kubist.base.http.messages import Response
 from kubist.base.offload import LONG
-from kubist.model.meta import generation, status
+from kubist.model.meta import objectmeta, status
 from kubist.model.meta.object import Object
 from kubist.model.patch.apply import restore_times
 from kubist.storage.cache.cache import Entry
@@ -351,7 +351,7 @@ def raise_generation(ctx: ResourceRequest, new: Object, old: Object) -> None:
         if (value := stored.get(field)) is not (held := old.get(field)) and value != held:
             changed = True
     if changed or (strategy.empty_is_change and ctx.sent.is_empty_within(watched, new)):
-        generation.raise_generation(new, old)
+        objectmeta.raise_generation(new, old)
 
 
 _NOT_COMPARED = ("managedFields", "resourceVersion")

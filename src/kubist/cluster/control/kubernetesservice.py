@@ -20,8 +20,8 @@ from kubist.api.bootstrap.objects import advertise_address, own_endpoints
 from kubist.base import eager_task
 from kubist.model.codec import protobuf
 from kubist.model.meta import times
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 from kubist.model.meta.status import APIError
 from kubist.model.schema.catalog import schema_for
 from kubist.storage.store import Conflict, Store, StoreError

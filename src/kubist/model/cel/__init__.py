@@ -32,8 +32,8 @@ from kubist.model.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of
 from kubist.model.cel.values import Optional
 
 if TYPE_CHECKING:
+    from kubist.model.cel.call_costs import Range
     from kubist.model.cel.estimate import SizeOf
-    from kubist.model.cel.ranges import Range
 
 PER_CALL_LIMIT = 1_000_000
 """Cost limit of one evaluation."""
@@ -94,8 +94,8 @@ class Program:
     def __init__(self, expression: str, environment: Environment) -> None:
         # Saves start-up time: a server without expressions does not load the compiler.
         from kubist.model.cel.checker import Checker
-        from kubist.model.cel.frames import Frame
         from kubist.model.cel.interpreter import compile_node
+        from kubist.model.cel.logic import Frame
         from kubist.model.cel.parser import parse
 
         self.expression = expression

@@ -1,6 +1,6 @@
 """Static cost estimate of an expression, from the maximum sizes that the schema allows.
 
-runtimecost.py and interpreter.py count the actual cost. Change them together.
+runtime_cost.py and interpreter.py count the actual cost. Change them together.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubist.model.cel import callcosts
+from kubist.model.cel import call_costs
 from kubist.model.cel.ast import (
     ACCU,
     Bind,
@@ -22,7 +22,7 @@ from kubist.model.cel.ast import (
     Select,
     StructNode,
 )
-from kubist.model.cel.ranges import MAX, ONE, UNKNOWN, ZERO, Range
+from kubist.model.cel.call_costs import MAX, ONE, UNKNOWN, ZERO, Range
 from kubist.model.cel.types import Type
 
 _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
@@ -219,7 +219,7 @@ class Coster:
         best = Range(MAX, 0)
         result: Range | None = None
         for overload in overloads:
-            cost, size = callcosts.estimate(self, node, overload, costs)
+            cost, size = call_costs.estimate(self, node, overload, costs)
             best = best.union(cost)
             if size is not None:
                 result = size if result is None else result.union(size)

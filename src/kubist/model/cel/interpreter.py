@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.model.cel import runtimecost
+from kubist.model.cel import runtime_cost
 from kubist.model.cel.ast import (
     ACCU,
     Bind,
@@ -20,13 +20,12 @@ from kubist.model.cel.ast import (
     StructNode,
 )
 from kubist.model.cel.checker import TYPE_NAMES
-from kubist.model.cel.convert import converter
+from kubist.model.cel.conversions import converter
 from kubist.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
 from kubist.model.cel.escaping import unescape
-from kubist.model.cel.frames import Closure, Extra, Frame
 from kubist.model.cel.functions import FUNCTIONS
 from kubist.model.cel.libraries import LIBRARIES
-from kubist.model.cel.logic import both_of, choice_of, either_of, quantifier, value_or
+from kubist.model.cel.logic import Closure, Extra, Frame, both_of, choice_of, either_of, quantifier, value_or
 from kubist.model.cel.types import Type
 from kubist.model.cel.values import NONE, Growing, Optional, check_size
 
@@ -153,8 +152,8 @@ def _call(node: Call, extra: Extra) -> Closure:
         case "or" | "orValue" if node.overloads and node.overloads[0].startswith("optional_or"):
             return value_or(name, compiled[0], compiled[1])
     function = extra.get(name) or FUNCTIONS.get(name) or LIBRARIES[name]
-    cost = runtimecost.of(name, node.overloads)
-    if name in runtimecost.QUADRATIC and name not in extra:
+    cost = runtime_cost.of(name, node.overloads)
+    if name in runtime_cost.QUADRATIC and name not in extra:
         function = _limited(function, cost)
     return _apply(function, compiled, cost, name)
 

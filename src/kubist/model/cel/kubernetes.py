@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kubist.model.cel import formats
 from kubist.model.cel.errors import EvaluationError, NoSuchOverload
-from kubist.model.cel.formatting import quote
+from kubist.model.cel.format_strings import quote
 from kubist.model.cel.functions import text_function
 from kubist.model.cel.types import CIDR, FORMAT, IP, QUANTITY, SEMVER, URL
 from kubist.model.cel.values import NONE, Optional

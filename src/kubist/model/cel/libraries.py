@@ -11,7 +11,7 @@ from typing import Any
 from kubist.base.offload import leave_loop
 from kubist.model.cel import regex
 from kubist.model.cel.errors import EvaluationError, NoSuchOverload
-from kubist.model.cel.formatting import format_string, quote
+from kubist.model.cel.format_strings import format_string, quote
 from kubist.model.cel.functions import text_function
 from kubist.model.cel.kubernetes import KUBERNETES
 from kubist.model.cel.values import Duration, Uint, check_size, checked_int, checked_uint, compare, equal

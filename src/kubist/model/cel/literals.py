@@ -9,7 +9,7 @@ from typing import Any
 from kubist.model.cel import conversions, regex, values
 from kubist.model.cel.ast import Call, ListNode, Literal, MapNode, Node, children
 from kubist.model.cel.errors import EvaluationError
-from kubist.model.cel.formatting import format_problem
+from kubist.model.cel.format_strings import format_problem
 from kubist.model.cel.types import Type, is_optional
 
 Report = Callable[[Node, str], None]

@@ -1,13 +1,28 @@
-"""Logical operators, conditionals and quantifiers with CEL's error absorption: a deciding operand hides an
-error of the other."""
+"""Evaluation frame, and logical operators, conditionals and quantifiers with CEL's error absorption: a deciding operand
+hides an error of the other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubist.model.cel.errors import CostExceeded, EvaluationError, NoSuchOverload
-from kubist.model.cel.frames import Closure, Frame
 from kubist.model.cel.values import Optional
+
+
+class Frame:
+    """Variables and cost of one evaluation."""
+
+    __slots__ = ("cost", "limit", "variables")
+
+    def __init__(self, variables: dict[str, Any], limit: int) -> None:
+        self.variables = variables
+        self.cost = 0
+        self.limit = limit
+
+
+Closure = Callable[[Frame], Any]
+Extra = dict[str, Callable[..., Any]]
 
 
 def _truth(value: Any) -> bool:

@@ -10,8 +10,7 @@ from kubist.model.cel import macros
 from kubist.model.cel.ast import Call, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from kubist.model.cel.errors import CompileError, combined
 from kubist.model.cel.escaping import KEYWORDS
-from kubist.model.cel.expected import Mismatch, listed
-from kubist.model.cel.lexer import Token, tokenize
+from kubist.model.cel.lexer import Mismatch, Token, listed, tokenize
 from kubist.model.cel.values import INT_MAX, UINT_MAX
 
 RESERVED = KEYWORDS - {"true", "false", "null", "in"}

@@ -1,4 +1,5 @@
-"""Numbers in text: detection of numbers that change when written, and Go's number formats."""
+"""Numbers in text: detection of numbers that change when written, Go's number formats, and parsing as strict as that
+of Go's strconv."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import orjson
 
+_is_decimal = re.compile(r"[+-]?[0-9]{1,64}").fullmatch
 odd_number = re.compile(rb"[:\[,]-?\d+(?:\.|e|\d{18})").search
 """Finds a number that may change when it is parsed and written: 1.0, 1e3, or more than 64 bits."""
 
@@ -96,3 +98,11 @@ def go_float(value: float) -> str:
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
     mantissa = f"{digits[0]}.{''.join(map(str, digits[1:]))}".removesuffix(".")
     return f"{'-' * sign}{mantissa}e{exponent:+03d}"
+
+
+def parse_int64(text: str) -> int | None:
+    """Decimal 64-bit integer. None if `text` is not one."""
+    if _is_decimal(text) is None:
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None

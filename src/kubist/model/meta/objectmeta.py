@@ -1,4 +1,4 @@
-"""Object metadata: validation on create and on update.
+"""Object metadata: validation on create and on update; the generation, which counts changes of the desired state.
 
 The verbs call these functions. Kinds call `validate_update` where their own validation repeats that of the
 metadata.
@@ -15,6 +15,7 @@ from kubist.base.caching import skip_validated
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, forbidden, invalid, required, too_long
+from kubist.model.meta.object import Object
 
 Meta = dict[str, Any]
 Errors = list[FieldError]
@@ -287,3 +288,13 @@ def deduplicate_owner_references(meta: Meta, *, after_admission: bool = False) -
         "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
         f"observed: {', '.join(dropped)}"
     )
+
+
+def raise_generation(new: Object, old: Object) -> None:
+    """Number the new object one above the old one, which may have no generation."""
+    new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def raise_generation_if_set(metadata: Object) -> None:
+    if metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1

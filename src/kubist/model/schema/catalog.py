@@ -15,6 +15,7 @@ import orjson
 
 from kubist.model.schema import metrics
 from kubist.model.schema.node import UNSET, Field, Schema
+from kubist.model.versions import has_row
 
 _SCALARS: dict[str, tuple[Any, str]] = {
     "string": ("string", ""),
@@ -38,13 +39,19 @@ _DERIVED = {
 }
 """Prefixes of types that have the same fields as those of another version."""
 
+_LIMITS = 4
+"""Place of `since` and `until` in the record of a type and of a field."""
+
 _EVERYWHERE = ("DeleteOptions", "WatchEvent")
 """Kinds that exist in every group and version."""
 
 
 @cache
 def _data() -> dict[str, Any]:
+    """Catalog without kinds that the served version does not have."""
     loaded: dict[str, Any] = orjson.loads((Path(__file__).parent / "catalog.json").read_bytes())
+    types = loaded["types"]
+    loaded["kinds"] = {kind: name for kind, name in loaded["kinds"].items() if has_row(types[name], _LIMITS)}
     return loaded
 
 
@@ -93,7 +100,8 @@ def is_builtin(group: str, version: str, kind: str) -> bool:
 
 def names() -> list[str]:
     """OpenAPI names of all types."""
-    return [*_data()["leaves"], *_data()["types"]]
+    data = _data()
+    return [*data["leaves"], *(name for name, record in data["types"].items() if has_row(record, _LIMITS))]
 
 
 @cache
@@ -105,7 +113,7 @@ def by_name(name: str) -> Schema:
     record = (
         data["types"].get(name) or data["embedded"].get(name) or metrics.TYPES.get(name) or _derived(name)
     )
-    message, _, embeds, extras = record
+    message, _, embeds, extras = record[:4]
     return Schema(
         "struct",
         name=name,
@@ -132,7 +140,7 @@ def _derived(name: str) -> list[Any]:
 
 
 def _fields(records: list[list[Any]]) -> dict[str, Field]:
-    return {record[0]: _field(*record) for record in records}
+    return {record[0]: _field(*record) for record in records if has_row(record, _LIMITS)}
 
 
 def _field(name: str, flags: str, number: int, type: str, attributes: dict[str, Any] | None = None) -> Field:

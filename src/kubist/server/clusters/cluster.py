@@ -23,7 +23,7 @@ from kubist.server.clusters.limits import LimitedStore, Rate
 from kubist.server.clusters.logical_server import LogicalServer
 from kubist.server.clusters.spec import DISK, Record, Source
 from kubist.storage.memory import MemoryStore
-from kubist.storage.sqlite.image import write_database
+from kubist.storage.sqlite.file import write_database
 from kubist.storage.sqlite.store import SqliteStore
 from kubist.storage.store import Store
 from kubist.testbench.bench import Bench

@@ -11,7 +11,7 @@ from kubist.server.clusters.cluster import Cluster
 from kubist.server.clusters.spec import KIND, Source, Spec
 from kubist.server.clusters.template import Templates
 from kubist.storage.backup.snapshot_file import read_image
-from kubist.storage.encryption.sealed import ENCRYPTED
+from kubist.storage.encryption.unreadable import ENCRYPTED
 from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage
 from kubist.storage.store import OpenFailed

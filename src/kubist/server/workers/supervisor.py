@@ -31,7 +31,7 @@ from kubist.server.workers.owner import run_store
 from kubist.server.workers.peers import Peers
 from kubist.server.workers.ports import listening
 from kubist.server.workers.worker import WorkerResources, work
-from kubist.storage.remote.shared import SharedRevision
+from kubist.storage.remote.ipc import SharedRevision
 
 log = logging.getLogger("kubist.workers")
 

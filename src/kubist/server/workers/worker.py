@@ -25,7 +25,7 @@ from kubist.server.workers.child import Pipes
 from kubist.server.workers.peers import Peers
 from kubist.storage.cache.cache import Cache
 from kubist.storage.remote.client import RemoteStore
-from kubist.storage.remote.shared import SharedRevision
+from kubist.storage.remote.ipc import SharedRevision
 
 CATCH_UP_SECONDS = 1.0
 

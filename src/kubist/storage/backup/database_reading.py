@@ -1,7 +1,11 @@
-"""Reading of a store's file, or a backup of it, without changing it."""
+"""Reading of a store's file, or a backup of it, without changing it; the digest of the content of a backup.
+
+SQLite finds a damaged structure of its file, but no damaged value. The digest finds both.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,16 +14,56 @@ from typing import Any
 
 import orjson
 
-from kubist.storage.backup.content_digest import matches_digest
-from kubist.storage.encryption.sealed import ENCRYPTED
-from kubist.storage.sqlite.file import APPLICATION_ID, SCHEMA_VERSION, explain, is_damage
+from kubist.storage.encryption.unreadable import ENCRYPTED
+from kubist.storage.sqlite.file import APPLICATION_ID, DIGEST_TABLE, SCHEMA_VERSION, explain, is_damage
 from kubist.storage.sqlite.log import last_revision
 from kubist.storage.store import OpenFailed, StoreDamaged
+
+
+def write_digest(database: sqlite3.Connection) -> None:
+    """Adds the digest of all other tables. A server removes it, because the content changes then."""
+    database.execute(f"DROP TABLE IF EXISTS {DIGEST_TABLE}")
+    value = _digest(database)
+    database.execute(f"CREATE TABLE {DIGEST_TABLE} (sha256 TEXT NOT NULL)")
+    database.execute(f"INSERT INTO {DIGEST_TABLE} VALUES (?)", (value,))
+
+
+def matches_digest(database: sqlite3.Connection) -> bool:
+    """Whether the content is as it was when the digest was written. Files without a digest match."""
+    if DIGEST_TABLE not in _tables(database):
+        return True
+    found = database.execute(f"SELECT sha256 FROM {DIGEST_TABLE}").fetchone()
+    return found is not None and found[0] == _digest(database)
+
+
+def _tables(database: sqlite3.Connection) -> list[str]:
+    return [
+        name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
+    ]
+
+
+def _digest(database: sqlite3.Connection) -> str:
+    """SHA-256 of the names and rows of all tables, each value with its type and length."""
+    digest = hashlib.sha256()
+    names = [name for name in _tables(database) if name != DIGEST_TABLE]
+    factory, database.text_factory = database.text_factory, bytes  # damaged text may be no UTF-8
+    try:
+        for name in names:
+            digest.update(b"%d table %s" % (len(name), name.encode()))
+            for row in database.execute(f'SELECT * FROM "{name}" NOT INDEXED'):
+                for value in row:
+                    data = value if isinstance(value, bytes) else repr(value).encode()
+                    digest.update(b"%d %s " % (len(data), type(value).__name__.encode()))
+                    digest.update(data)
+    finally:
+        database.text_factory = factory
+    return digest.hexdigest()
+
 
 DATABASE = "kubist.db"
 """Name of the store's file in a data directory."""
 NEWEST = "SELECT key, value FROM changes JOIN (SELECT max(revision) AS r FROM changes GROUP BY key) ON revision = r"
-SEALED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
+IS_ENCRYPTED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 
 
 @contextmanager
@@ -105,5 +149,5 @@ def summary(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def sealed_values(connection: sqlite3.Connection) -> int:
     """Number of encrypted values."""
-    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {SEALED}").fetchone()
+    (count,) = connection.execute(f"SELECT count(*) FROM ({NEWEST}) WHERE {IS_ENCRYPTED}").fetchone()
     return int(count)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from sortedcontainers import SortedDict
 
 from kubist.storage.cache.entry import Change, Entry, StoredKind
-from kubist.storage.cache.labelindex import LabelIndexes
+from kubist.storage.cache.label_index import LabelIndexes
 from kubist.storage.cache.snapshot_at import Past
-from kubist.storage.encryption.sealed import reason
+from kubist.storage.encryption.unreadable import reason
 from kubist.storage.store import Compacted, Event, KeyValue
 
 if TYPE_CHECKING:

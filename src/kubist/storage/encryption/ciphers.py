@@ -1,4 +1,5 @@
-"""Ciphers with one key each: AES-CBC, AES-GCM, secretbox and identity (no encryption).
+"""Transformers of values: the ciphers AES-CBC, AES-GCM, secretbox and identity (no encryption) with one key each, and
+the choice of a transformer by the prefix of the stored value.
 
 The stored bytes have kube-apiserver's format. Each cipher imports its library in its constructor, so a server
 without encryption does not load it.
@@ -7,19 +8,32 @@ without encryption does not load it.
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from kubist.storage.encryption.sealed import ENCRYPTED, NOT_PLAIN, Unreadable
-from kubist.storage.encryption.tally import DataContext
+from kubist.storage.encryption.metrics import Metrics
+from kubist.storage.encryption.unreadable import ENCRYPTED, NOT_PLAIN, Unreadable
 
 BLOCK = 16
 GCM_NONCE = 12
 BOX_NONCE = 24
 BOX_TAG = 16
 TOO_SHORT = "the stored data was shorter than the required size"
+
+
+@dataclass(slots=True, frozen=True)
+class DataContext:
+    """Context of a value: its storage key, which AES-GCM authenticates, its resource, and the counters."""
+
+    key: bytes
+    resource: str
+    metrics: Metrics
 
 
 class Identity:
@@ -112,3 +126,56 @@ class Secretbox:
             return self._box.decrypt(data), False
         except self._invalid:
             raise Unreadable("output array was not large enough for encryption") from None
+
+
+class Transformer(Protocol):
+    """Encrypts and decrypts values."""
+
+    def seal(self, data: bytes, context: DataContext) -> bytes: ...
+
+    def open(self, data: bytes, context: DataContext) -> tuple[bytes, bool]:
+        """Plain value, and whether it is stale: a write would use another key or provider. Raises `Unreadable`."""
+        ...
+
+
+class Choice:
+    """Transformers selected by the prefix of the stored value: the first writes, all of them read.
+
+    Used twice: for the providers of a resource, and for the keys of a provider. `otherwise` is the error message for a
+    value that no prefix matches.
+    """
+
+    def __init__(self, options: Sequence[tuple[bytes, Transformer]], otherwise: str) -> None:
+        self.options = list(options)
+        self._otherwise = otherwise
+
+    def seal(self, data: bytes, context: DataContext) -> bytes:
+        prefix, transformer = self.options[0]
+        began = time.perf_counter()
+        sealed = transformer.seal(data, context)
+        context.metrics.add(context.resource, "to_storage", prefix.decode(), began, ok=True)
+        return prefix + sealed if prefix else sealed
+
+    def open(self, data: bytes, context: DataContext) -> tuple[bytes, bool]:
+        began = time.perf_counter()
+        failures: list[str] = []
+        for place, (prefix, transformer) in enumerate(self.options):
+            if not data.startswith(prefix):
+                continue
+            shown = prefix.decode() or "identity"
+            try:
+                opened, stale = transformer.open(data[len(prefix) :], context)
+            except Unreadable as error:
+                # Identity has an empty prefix, so it also sees values of other providers. One cipher may have
+                # several providers.
+                if prefix:
+                    context.metrics.add(context.resource, "from_storage", shown, began, ok=False)
+                    failures.append(str(error))
+                continue
+            context.metrics.add(context.resource, "from_storage", shown, began, ok=True)
+            return opened, stale or place > 0
+        if failures:
+            reasons = list(dict.fromkeys(failures))
+            raise Unreadable(reasons[0] if len(reasons) == 1 else f"[{', '.join(reasons)}]")
+        context.metrics.add(context.resource, "from_storage", "unknown", began, ok=False)
+        raise Unreadable(self._otherwise)

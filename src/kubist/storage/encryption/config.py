@@ -17,8 +17,7 @@ import yaml
 
 from kubist.model.meta import fields
 from kubist.model.meta.fields import FieldError
-from kubist.storage.encryption.ciphers import AesCbc, AesGcm, Identity, Secretbox
-from kubist.storage.encryption.transformer import Choice, Transformer
+from kubist.storage.encryption.ciphers import AesCbc, AesGcm, Choice, Identity, Secretbox, Transformer
 
 API_VERSION = "apiserver.config.k8s.io/v1"
 NO_REST = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
@@ -15,7 +16,6 @@ from kubist.base import eager_task
 from kubist.storage.etcd import messages as pb
 from kubist.storage.etcd.client import CALL_SECONDS, EtcdClient, LeaseNotFound, credentials
 from kubist.storage.etcd.compact import compact, compact_forever
-from kubist.storage.etcd.lease import Leases
 from kubist.storage.hub import Hub
 from kubist.storage.store import (
     Batch,
@@ -36,6 +36,39 @@ PAGE_KEYS = 500
 PROGRESS_SECONDS = 0.001
 LAG_SECONDS = 0.05
 RETRY_SECONDS = 0.25
+_SHARE = 20
+"""A key may live longer than its ttl by 1/_SHARE of the ttl, at most _SHARE_SECONDS."""
+_SHARE_SECONDS = 60
+
+
+class _Leases:
+    """Leases for expiring keys. Keys with the same ttl that are written within a short time share a lease, because a
+    lease costs etcd more than a key."""
+
+    def __init__(self, client: EtcdClient) -> None:
+        self._client = client
+        self._granted: dict[int, tuple[float, asyncio.Task[int]]] = {}
+
+    async def get(self, ttl: int) -> int:
+        """ID of a lease that ends `ttl` seconds from now or slightly later."""
+        shared = min(ttl // _SHARE, _SHARE_SECONDS)
+        until, grant = self._granted.get(ttl, (0.0, None))
+        if grant is None or time.monotonic() >= until or (grant.done() and _failed(grant)):
+            grant = asyncio.ensure_future(self._grant(ttl + shared))
+            self._granted[ttl] = time.monotonic() + shared, grant
+        return await asyncio.shield(grant)
+
+    def forget(self) -> None:
+        """Drops all known leases because one expired too early."""
+        self._granted.clear()
+
+    async def _grant(self, ttl: int) -> int:
+        response = await self._client.call("LeaseGrant", pb.LeaseGrantRequest(TTL=ttl))
+        return int(response.ID)
+
+
+def _failed(grant: asyncio.Task[int]) -> bool:
+    return grant.cancelled() or grant.exception() is not None
 
 
 class EtcdStore:
@@ -73,7 +106,7 @@ class EtcdStore:
 
     async def open(self) -> None:
         self._client = EtcdClient(self._endpoints, credentials(*self._tls))
-        self._leases = Leases(self._client)
+        self._leases = _Leases(self._client)
         self._asking: asyncio.Task[int] | None = None
         self._asking_next: asyncio.Task[int] | None = None
         self._fencing: asyncio.Task[None] | None = None

@@ -14,7 +14,7 @@ from typing import Any
 from kubist.base import eager_task
 from kubist.storage.hub import Hub
 from kubist.storage.remote import ipc
-from kubist.storage.remote.shared import SharedRevision
+from kubist.storage.remote.ipc import SharedRevision
 from kubist.storage.store import Batch, KeyValue, OpenFailed, Scan, Unavailable
 
 OPEN_SECONDS = 10.0

@@ -1,4 +1,5 @@
-"""Protocol between a store and its remote clients: frames of a length and a tuple on a Unix socket.
+"""Protocol between a store and its remote clients: frames of a length and a tuple on a Unix socket; the revision in
+shared memory.
 
 Both ends are the same program on the same machine, so tuples use `marshal`, which is the fastest. Requests are
 `(id, verb, *arguments)`, responses `(id, kind, value)`. Messages with the id FEED are changes, not responses.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import marshal
+import mmap
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -160,3 +162,25 @@ def read_failure(kind: str, value: Any) -> Exception:
     if kind == "damaged":
         return DamageFound(value)
     return Unavailable(value) if kind == "unavailable" else ValueError(value)
+
+
+class SharedRevision:
+    """Newest revision of a store in shared memory, so that a consistent read needs no request.
+
+    The owner raises it before any process learns of a change. A later reader therefore cannot miss that change. It is
+    an aligned 64-bit number, which is read and written atomically. Created before the processes that share it
+    are forked."""
+
+    __slots__ = ("_cell", "_memory")
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
+        self._cell = memoryview(self._memory).cast("Q")
+
+    @property
+    def value(self) -> int:
+        return self._cell[0]
+
+    def reach(self, revision: int) -> None:
+        if revision > self._cell[0]:
+            self._cell[0] = revision

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubist.base import eager_task
 from kubist.storage.remote import ipc
-from kubist.storage.remote.shared import SharedRevision
+from kubist.storage.remote.ipc import SharedRevision
 from kubist.storage.store import Batch, Compacted, Store, Unavailable
 
 log = logging.getLogger("kubist.storage")

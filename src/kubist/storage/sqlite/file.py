@@ -1,6 +1,7 @@
 """Database file of the SQLite store: exclusive lock, durable settings, and explanations of SQLite's errors.
 
-This module creates the tables and does not read them. It may import only the errors of `store`.
+This module creates the tables and does not read them. It may import only the errors of `store`. `write_database` makes
+the file for a store on disk that starts from an image.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import os
 import shlex
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubist.base import files
 from kubist.storage.store import DamageFound, OpenFailed, StoreDamaged, StoreInUse, Unavailable
+
+if TYPE_CHECKING:
+    from kubist.storage.memory import StoreImage
 
 log = logging.getLogger("kubist.storage")
 
 APPLICATION_ID = 0x4B756273  # "Kubs"
 SCHEMA_VERSION = 1
 DIGEST_TABLE = "content_digest"
-"""Table of a backup; see `content_digest`."""
+"""Table of a backup; see `backup/database_reading.py`."""
 
 # `value` is the last column, so that the other columns are read without its overflow pages. Every SQLite
 # index ends with the row id, here the revision.
@@ -206,3 +212,30 @@ def take_lock(path: str) -> int:
         os.close(descriptor)
         raise OpenFailed(f"{path} cannot be locked: {error.strerror}") from error
     return descriptor
+
+
+def write_database(path: Path, image: StoreImage) -> None:
+    """Creates a database with all keys of an image and their revisions. Its history begins at the image's revision.
+
+    A crash may leave an incomplete file, so the caller makes it durable (`files.sync`) before it counts.
+    """
+    os.close(files.create(path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("BEGIN")
+        for statement in filter(str.strip, SCHEMA.split(";")):
+            database.execute(statement)
+        database.executemany(
+            "INSERT INTO changes VALUES (?, ?, ?, 0, ?)",
+            ((kv.mod_revision, kv.key, kv.create_revision, kv.value) for kv in image.values.values()),
+        )
+        held = {kv.mod_revision for kv in image.values.values()}
+        database.executemany(
+            "INSERT OR IGNORE INTO expiries VALUES (?, ?)",
+            ((at, revision) for at, revision, _ in image.expiries if revision in held),
+        )
+        database.execute("UPDATE compaction SET revision = ?", (image.revision,))
+        database.execute("COMMIT")
+        # The store uses this mode. To change it takes milliseconds, which would be the event loop's.
+        database.execute("PRAGMA journal_mode = WAL")

@@ -14,7 +14,7 @@ from kubist.api.crd.validation.explain import NOWHERE, OldValue
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import SLICE, Lengthy, leave_loop, on_loop
 from kubist.model import cel
-from kubist.model.cel.convert import converter
+from kubist.model.cel.conversions import converter
 from kubist.model.cel.escaping import escape
 from kubist.model.meta import fields
 from kubist.model.meta.fields import FieldError

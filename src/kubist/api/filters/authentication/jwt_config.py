@@ -13,8 +13,8 @@ from kubist.base.http.tls.contexts import client_context
 from kubist.model import cel
 from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, list_of, map_of, object_type
 from kubist.model.meta.fields import FieldError, duplicate, invalid, required, summary
+from kubist.model.meta.names import validate_domain_prefixed_path
 from kubist.model.meta.object import Object
-from kubist.model.meta.paths import validate_domain_prefixed_path
 
 if TYPE_CHECKING:
     from kubist.api.config import Config

@@ -12,7 +12,7 @@ from kubist.api.filters.authentication.client_ca import ClientCA, Rejected, Veri
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Request
 from kubist.base.jsontext.quoting import quoted
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
@@ -32,7 +32,7 @@ def check_flags(config: Config) -> None:
     """Raises ValueError for wrong `--requestheader-*` flags. Warns about headers with which API aggregation does not
     work."""
     uid = "requestheader-uid-headers"
-    if config.requestheader_uid_headers and not featuregates.enabled(
+    if config.requestheader_uid_headers and not feature_gates.enabled(
         config.feature_gates, "RemoteRequestHeaderUID"
     ):
         raise ValueError(f"--{uid} requires the feature gate RemoteRequestHeaderUID")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.base.caching import BoundedCache
-from kubist.model import featuregates
+from kubist.model import feature_gates
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
@@ -99,8 +99,8 @@ class ListEstimator:
     def __init__(self, registry: Registry | None) -> None:
         self._registry = registry
         gates = registry.config.feature_gates if registry is not None else {}
-        self._by_size = featuregates.enabled(gates, "SizeBasedListCostEstimate")
-        self._watch_list = featuregates.enabled(gates, "WatchList")
+        self._by_size = feature_gates.enabled(gates, "SizeBasedListCostEstimate")
+        self._watch_list = feature_gates.enabled(gates, "WatchList")
         self._most = 100 if self._by_size else 10
         self._sizes: BoundedCache[str, tuple[float, int, int]] = BoundedCache(entries=4096, key_length=1024)
         """Mean size of the objects of a collection, with the time until which it is used and their number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubist.base.jsontext.quoting import quoted
-from kubist.model.meta.integers import parse_int64
+from kubist.model.meta.numerals import parse_int64
 
 
 class IndexesError(ValueError):

@@ -14,8 +14,8 @@ from kubist.api.kinds.shared.values import nonnegative, nonnegative_fields
 from kubist.api.kinds.shared.workload import validate_template
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta.fields import invalid, not_supported, required, too_long
+from kubist.model.meta.names import validate_domain_prefixed_path
 from kubist.model.meta.object import Object
-from kubist.model.meta.paths import validate_domain_prefixed_path
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import durations
-from kubist.model.meta.integers import parse_int64
+from kubist.model.meta.numerals import parse_int64
 
 
 class ScheduleError(ValueError):

@@ -17,9 +17,9 @@ from kubist.api.kinds.shared.values import PROTOCOLS
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import names
 from kubist.model.meta.fields import duplicate, invalid, not_supported, required, too_many
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.labels import validate_labels
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context

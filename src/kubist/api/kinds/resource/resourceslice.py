@@ -17,8 +17,8 @@ from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import fields, times
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 _CHOICES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 

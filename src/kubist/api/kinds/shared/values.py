@@ -8,8 +8,7 @@ from typing import Any
 
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, invalid, not_supported, required
-from kubist.model.meta.integers import parse_int64
-from kubist.model.meta.numerals import decimal
+from kubist.model.meta.numerals import decimal, parse_int64
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 MAX_PORT = 65535

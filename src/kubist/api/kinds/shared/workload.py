@@ -15,10 +15,10 @@ from kubist.api.resources.strategy import Errors, Strategy
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names, status
 from kubist.model.meta.fields import forbidden, invalid, not_supported, required
-from kubist.model.meta.generation import raise_generation
-from kubist.model.meta.integers import parse_int64
 from kubist.model.meta.labels import is_empty, selector_matches, validate_selector
+from kubist.model.meta.numerals import parse_int64
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context

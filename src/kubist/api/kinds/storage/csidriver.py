@@ -8,8 +8,8 @@ from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import fields
-from kubist.model.meta.generation import raise_generation
 from kubist.model.meta.object import Object
+from kubist.model.meta.objectmeta import raise_generation
 
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLE_MODES = ("Persistent", "Ephemeral")

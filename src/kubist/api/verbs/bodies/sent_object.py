@@ -13,10 +13,18 @@ from __future__ import annotations
 
 from kubist.model.meta.object import Object
 from kubist.model.schema.decode import decode
-from kubist.model.schema.empties import MEANT, MEANT_OF_NEW, dropped, meant
 from kubist.model.schema.node import Schema
-from kubist.model.schema.normalized_lists import marked
-from kubist.model.schema.object_paths import ABSENT, Path, parent, replaced
+from kubist.model.schema.sent_values import (
+    ABSENT,
+    MEANT,
+    MEANT_OF_NEW,
+    Path,
+    dropped,
+    marked,
+    meant,
+    parent,
+    replaced,
+)
 from kubist.model.schema.strict import Decoded
 
 

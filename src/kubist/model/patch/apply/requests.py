@@ -7,7 +7,7 @@ from typing import Any
 
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import APISERVER_MANAGER
-from kubist.model.patch.apply import conflicts, lastapplied, managers, ownership
+from kubist.model.patch.apply import conflicts, last_applied, managers, ownership
 from kubist.model.patch.apply.created import creator
 from kubist.model.patch.apply.empty import empty
 from kubist.model.patch.apply.managers import Managed
@@ -167,8 +167,8 @@ def apply(
         obj, managed = _apply(versions, old, applied, managed, who, reset, now, force)
     except BadValue as bad:
         raise UnclassifiedError(str(bad)) from None
-    if manager == lastapplied.MANAGER:
-        obj = lastapplied.renew(obj, applied)
+    if manager == last_applied.MANAGER:
+        obj = last_applied.renew(obj, applied)
     obj = obj.copy()
     metadata = obj["metadata"] = _metadata(obj).copy()
     metadata.pop("managedFields", None)
@@ -191,8 +191,8 @@ def _apply(
         return ownership.apply(versions, live, applied, managed, who, reset, now, force)
     except Conflicting as met:
         rest = met.conflicts
-        if who.manager == lastapplied.MANAGER:
-            rest = conflicts.without(rest, lastapplied.covered(versions.kind, live, versions.api_version))
+        if who.manager == last_applied.MANAGER:
+            rest = conflicts.without(rest, last_applied.covered(versions.kind, live, versions.api_version))
         if rest:
             raise conflicts.error(rest) from None
     return ownership.apply(versions, live, applied, managed, who, reset, now, force=True)

@@ -1,6 +1,6 @@
 """Actual cost of calls, by arguments and result. A call that is not listed costs 1.
 
-callcosts.py estimates the same costs before evaluation. Change both together: an estimate must not be too
+call_costs.py estimates the same costs before evaluation. Change both together: an estimate must not be too
 low.
 """
 

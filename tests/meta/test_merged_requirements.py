@@ -7,9 +7,9 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubist.model.meta.selector_match import Merged
 from kubist.model.meta.selectors import (
     FieldSelector,
+    MergedRequirements,
     Requirement,
     parse_field_selector,
     parse_label_selector,
@@ -37,7 +37,7 @@ requirements = st.one_of(
 def test_merged_requirements_match_like_single_requirements(
     asked: list[Requirement], labels: dict[str, str]
 ) -> None:
-    assert Merged(asked).matches(labels) is all(one.matcher()(labels) for one in asked)
+    assert MergedRequirements(asked).matches(labels) is all(one.matcher()(labels) for one in asked)
 
 
 @settings(max_examples=300, deadline=None)

@@ -21,7 +21,7 @@ class Duration:
     sum: float = 0.0
 
 
-class Tally:
+class Metrics:
     """Encryption counters of one server."""
 
     def __init__(self) -> None:
@@ -75,12 +75,3 @@ class Tally:
         if self.config_hash:
             name = "apiserver_encryption_config_controller_last_config_info"
             yield name, "gauge", (("hash", self.config_hash),), 1
-
-
-@dataclass(slots=True, frozen=True)
-class DataContext:
-    """Context of a value: its storage key, which AES-GCM authenticates, its resource, and the counters."""
-
-    key: bytes
-    resource: str
-    tally: Tally

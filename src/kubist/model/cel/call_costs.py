@@ -1,21 +1,52 @@
-"""Estimated maximum cost and result size of calls, by function and overload. A call that is not listed costs
-1.
+"""Estimated maximum cost and result size of calls, by function and overload. A call that is not listed costs 1. Ranges
+of sizes and costs saturate at 2^64-1.
 
-runtimecost.py counts the actual costs. Change both together: an estimate must not be too low.
+runtime_cost.py counts the actual costs. Change both together: an estimate must not be too low.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubist.model.cel.ast import Call, Literal, Node
-from kubist.model.cel.ranges import MAX, ONE, ZERO, Range
-from kubist.model.cel.runtimecost import REGEX, TRAVERSAL
+from kubist.model.cel.runtime_cost import REGEX, TRAVERSAL
 
 if TYPE_CHECKING:
     from kubist.model.cel.estimate import Coster
+
+MAX = (1 << 64) - 1
+
+
+class Range(NamedTuple):
+    """Minimum and maximum of a size or a cost."""
+
+    least: int
+    most: int
+
+    def plus(self, other: Range) -> Range:
+        return Range(min(self.least + other.least, MAX), min(self.most + other.most, MAX))
+
+    def times(self, other: Range) -> Range:
+        return Range(min(self.least * other.least, MAX), min(self.most * other.most, MAX))
+
+    def scaled(self, factor: float) -> Range:
+        return Range(_scale(self.least, factor), _scale(self.most, factor))
+
+    def union(self, other: Range) -> Range:
+        return Range(min(self.least, other.least), max(self.most, other.most))
+
+
+def _scale(value: int, factor: float) -> int:
+    scaled = float(value) * factor
+    return MAX if scaled >= 18446744073709551616.0 or (scaled <= 0 and value > 0) else math.ceil(scaled)
+
+
+UNKNOWN = Range(0, MAX)
+ONE = Range(1, 1)
+ZERO = Range(0, 0)
+
 
 Outcome = tuple[Range, "Range | None"]
 """Cost of the call itself, and the size of its result if known."""

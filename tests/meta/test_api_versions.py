@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from kubist.model.meta.versions import priority
+from kubist.model.meta.api_versions import priority
 
 
 def test_versions_sort_by_stability_then_number() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
-from kubist.model.schema.empties import dropped
+from kubist.model.schema.sent_values import dropped
 from kubist.model.schema.strict import decode_body
 from tests.live import MERGE, Client
 

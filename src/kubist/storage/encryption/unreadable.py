@@ -11,19 +11,19 @@ class Unreadable(Exception):
     """Stored value that cannot be decrypted. The message is the reference's."""
 
 
-class Sealed(bytes):
+class Undecrypted(bytes):
     """Stored bytes of a value that cannot be decrypted, with the reason."""
 
     reason: str
 
-    def __new__(cls, value: bytes, reason: str) -> Sealed:
-        sealed = super().__new__(cls, value)
-        sealed.reason = reason
-        return sealed
+    def __new__(cls, value: bytes, reason: str) -> Undecrypted:
+        undecrypted = super().__new__(cls, value)
+        undecrypted.reason = reason
+        return undecrypted
 
 
 def reason(value: bytes, error: Exception) -> str:
     """Reason why a stored value is not an object: decryption failed, or the plain value is invalid."""
-    if isinstance(value, Sealed):
+    if isinstance(value, Undecrypted):
         return value.reason
     return NOT_PLAIN if value.startswith(ENCRYPTED) else str(error)

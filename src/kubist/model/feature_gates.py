@@ -1,34 +1,38 @@
-"""Feature gates of kube-apiserver v1.36: names, stages, defaults, locks, and the values that `--feature-gates` sets.
+"""Feature gates of kube-apiserver: names, stages, defaults, locks, and the values that `--feature-gates` sets.
 
-The table is `featuregates.json`. Its rows are name, stage, default, whether the gate is locked to its default, and the
-gates that it depends on. A server acts on the gates of `EFFECTIVE`; other gates are checked and otherwise ignored.
+The table is `feature_gates.json`, made by `tools/make_gates.py`. `gates` has for each gate a row for each Kubernetes
+version in which it changed: the version, stage, default, whether the gate is locked to its default. `needs` has the
+gates that a gate depends on. A server acts on the gates of `EFFECTIVE`; other gates are checked and otherwise ignored.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
+
+from kubist.model.versions import SERVED, Version, parse_version
 
 log = logging.getLogger("kubist")
 
-EFFECTIVE = {
-    "APIResponseCompression": True,
-    "AllowParsingUserUIDFromCertAuth": True,
-    "ComponentFlagz": True,
-    "ComponentStatusz": True,
-    "ConstrainedImpersonation": True,
-    "MutatingAdmissionPolicy": True,
-    "PodTopologyLabelsAdmission": True,
-    "RemoteRequestHeaderUID": True,
-    "SizeBasedListCostEstimate": True,
-    "StorageVersionHash": True,
-    "WatchList": True,
-}
-"""Gates that this server acts on, with their defaults."""
+EFFECTIVE = (
+    "APIResponseCompression",
+    "AllowParsingUserUIDFromCertAuth",
+    "ComponentFlagz",
+    "ComponentStatusz",
+    "ConstrainedImpersonation",
+    "MutatingAdmissionPolicy",
+    "PodTopologyLabelsAdmission",
+    "RemoteRequestHeaderUID",
+    "SizeBasedListCostEstimate",
+    "StorageVersionHash",
+    "WatchList",
+)
+"""Gates that this server acts on."""
 
 REJECTED = {
     "AllowServiceExternalIPs": "use --enable-admission-plugins=DenyServiceExternalIPs to forbid external IPs",
@@ -57,11 +61,39 @@ class Gate(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
+def _table() -> dict[str, Any]:
+    loaded: dict[str, Any] = orjson.loads(Path(__file__).with_name("feature_gates.json").read_bytes())
+    return loaded
+
+
+def _gate(rows: list[list[Any]], version: Version) -> Gate | None:
+    """Gate with these rows in a version. None if the version does not know it."""
+    rows = [row for row in rows if parse_version(row[0]) <= version]
+    return None if not rows or rows[-1][1] == "REMOVED" else Gate(*rows[-1][1:])
+
+
+def known(version: Version = SERVED) -> dict[str, Gate]:
+    """All gates of a Kubernetes version by name, sorted."""
+    return _known(version)
+
+
 @cache
-def known() -> dict[str, Gate]:
-    """All gates by name, sorted."""
-    rows = json.loads(Path(__file__).with_name("featuregates.json").read_bytes())
-    return {row[0]: Gate(row[1], row[2], row[3], tuple(row[4] if len(row) > 4 else ())) for row in rows}
+def _known(version: Version) -> dict[str, Gate]:
+    table = _table()
+    every = {name: _gate(rows, version) for name, rows in table["gates"].items()}
+    gates = {name: gate for name, gate in every.items() if gate is not None}
+    for name, needs in table["needs"].items():
+        if name in gates:
+            gates[name] = gates[name]._replace(needs=tuple(needed for needed in needs if needed in gates))
+    return gates
+
+
+@cache
+def _defaults(version: Version) -> dict[str, bool]:
+    """Defaults of the gates of `EFFECTIVE`: all that most servers need of the table."""
+    rows = _table()["gates"]
+    gates = {name: _gate(rows[name], version) for name in EFFECTIVE}
+    return {name: gate is not None and gate.default for name, gate in gates.items()}
 
 
 def parse(values: Iterable[str]) -> dict[str, bool]:
@@ -93,9 +125,9 @@ def parse(values: Iterable[str]) -> dict[str, bool]:
     return wanted
 
 
-def resolved(wanted: Mapping[str, bool]) -> dict[str, bool]:
+def resolved(wanted: Mapping[str, bool], version: Version = SERVED) -> dict[str, bool]:
     """Values of all gates. Raises ValueError for unknown and locked gates and for missing dependencies."""
-    gates = known()
+    gates = known(version)
     errors = []
     for name, value in wanted.items():
         gate = gates.get(name)
@@ -152,9 +184,9 @@ def _changed(wanted: Mapping[str, bool]) -> dict[str, bool]:
     return {name: values[name] for name in wanted if name not in _ALL and values[name] != gates[name].default}
 
 
-def enabled(wanted: Mapping[str, bool], name: str) -> bool:
+def enabled(wanted: Mapping[str, bool], name: str, version: Version = SERVED) -> bool:
     """Whether a gate of `EFFECTIVE` is on. `wanted` is `Config.feature_gates`."""
-    return resolved(wanted)[name] if wanted else EFFECTIVE[name]
+    return resolved(wanted, version)[name] if wanted else _defaults(version)[name]
 
 
 def _go(value: bool) -> str:
