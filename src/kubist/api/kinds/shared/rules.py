@@ -46,9 +46,9 @@ def struct(*rules: Rule) -> Rule:
 
 
 def field(name: str, *rules: Rule) -> Rule:
-    """Rules of a field of a struct."""
+    """Rules of a field of a struct. Fields of an absent struct are absent. The path of a whole object is empty."""
     check = struct(*rules)
-    return lambda obj, path: check(obj.get(name), f"{path}.{name}")
+    return lambda obj, path: check((obj or {}).get(name), f"{path}.{name}" if path else name)
 
 
 def items(name: str, *rules: Rule, most: int = -1, unique: str | Callable[[Any], Any] | None = None) -> Rule:
@@ -134,6 +134,10 @@ def at_least(least: int, why: str) -> Rule:
     return lambda value, path: [fields.invalid(path, value or 0, why)] if (value or 0) < least else []
 
 
+def at_most(most: int, why: str) -> Rule:
+    return lambda value, path: [fields.invalid(path, value, why)] if (value or 0) > most else []
+
+
 def unchanged(old: Any, type: str = "nullable") -> Rule:
     """Rejects a change of the value. The message shows it as Go's internal `type`."""
     return lambda value, path: immutable(value, old, path, type)
@@ -142,4 +146,5 @@ def unchanged(old: Any, type: str = "nullable") -> Rule:
 label = text(names.dns_label)
 subdomain = text(names.dns_subdomain)
 label_value = text(names.label_value)
+path_segment = text(names.path_segment)
 qualified_name = text(names.qualified_name)
