@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubist.api.representation.representation import Representation
 from kubist.api.resources.resource import Resource, builtin
 from kubist.api.tables import ages
-from kubist.api.tables.columns import table_of
+from kubist.api.tables.columns import Column, Table, part, table_of
 from kubist.api.tables.table import Row
 from kubist.api.verbs.responses import representation
 from kubist.model.codec.negotiate import JSON, YAML, MediaType
@@ -151,6 +151,42 @@ def test_every_kind_has_cells_for_an_empty_object(of: Resource) -> None:
     cells = shown.cells({"metadata": {"name": "x"}, "spec": {}, "status": {}})
     extra = 1 if of.kind == "IPAddress" else 0
     assert len(cells) == len(shown.columns) + extra
+
+
+@pytest.mark.parametrize("of", builtin(), ids=lambda of: f"{of.group}/{of.kind}")
+def test_every_column_has_a_path_or_a_function(of: Resource) -> None:
+    for column in table_of(of.stored_group, of.kind).columns:
+        assert column.path or column.cell, column.name
+
+
+@pytest.mark.parametrize("of", builtin(), ids=lambda of: f"{of.group}/{of.kind}")
+def test_row_has_the_cells_that_its_columns_compute_one_by_one(of: Resource) -> None:
+    obj = {"metadata": {"name": "x"}, "spec": {"replicas": 3, "nodeName": "n"}, "status": {"phase": "Active"}}
+    columns = table_of(of.stored_group, of.kind).columns
+    assert table_of(of.stored_group, of.kind).cells(obj)[: len(columns)] == [alone(c, obj) for c in columns]
+
+
+def alone(column: Column, obj: Object) -> Any:
+    if column.cell is not None:
+        return column.cell(obj if column.of is None else column.of(obj))
+    *structs, name = column.path.split(".")
+    return part(obj, *structs).get(name, column.absent)
+
+
+def test_columns_share_the_value_of_one_function() -> None:
+    calls = []
+
+    def total(obj: Object) -> int:
+        calls.append(obj)
+        return sum(obj["numbers"])
+
+    columns = (
+        Column("Total", "", of=total, cell=str),
+        Column("Double", "", of=total, cell=lambda number: 2 * number),
+        Column("Missing", "", path="a.b.c", absent=None),
+    )
+    assert Table(*columns).cells({"numbers": [1, 2], "a": {"b": None}}) == ["3", 6, None]
+    assert len(calls) == 1
 
 
 def pod(spec: Object | None = None, status: Object | None = None, **metadata: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -104,18 +105,22 @@ GROUP_FOLDERS = {
 """Group → folder of its kinds, if that is not the first part of the group's name."""
 
 
-def load_strategy(group: str, kind: str) -> Strategy:
-    folder = GROUP_FOLDERS.get(group, group.split(".")[0])
-    name = f"kubist.api.kinds.{folder}.{kind.lower()}"
+def group_module(group: str, name: str) -> ModuleType | None:
+    """Module with a name in the folder of a group; None if there is none."""
+    path = f"kubist.api.kinds.{GROUP_FOLDERS.get(group, group.partition('.')[0])}.{name}"
     try:
-        found = importlib.util.find_spec(name)
+        exists = importlib.util.find_spec(path) is not None
     except ModuleNotFoundError:
-        found = None
-    if found is None:
+        exists = False
+    return importlib.import_module(path) if exists else None
+
+
+def load_strategy(group: str, kind: str) -> Strategy:
+    module = group_module(group, kind.lower())
+    if module is None:
         return Strategy()
-    strategy = importlib.import_module(name).strategy
-    assert isinstance(strategy, Strategy)
-    return strategy
+    assert isinstance(module.strategy, Strategy)
+    return module.strategy
 
 
 KEY_NAMES = {

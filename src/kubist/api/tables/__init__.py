@@ -1,1 +1,1 @@
-"""Tables: columns of every kind, with one module per API group, and the Table representation."""
+"""Tables: the vocabulary of columns, and the Table representation."""

@@ -4,46 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from kubist.api.crd.columns import Column as Defined
+from kubist.api.crd.columns import Column as CrdColumn
 from kubist.api.crd.columns import cell, value_at
 from kubist.api.tables.ages import Cell, since
-from kubist.api.tables.columns import AGE, NAME, Column, Table, name_of, table_of
+from kubist.api.tables.columns import AGE, NAME, Column, Table, table_of
 from kubist.model.meta.object import Object
 
-_SCALE = table_of("autoscaling", "Scale")
+_, _DESIRED, _AVAILABLE, _ = table_of("autoscaling", "Scale").columns
+SCALE = Table(NAME, replace(_DESIRED, absent=None), _AVAILABLE, replace(AGE, type="date"))
+"""Table of scales of custom resources. Name, Desired and Age differ from those of other scales."""
 
 
-def _scale(obj: Object) -> list[Cell]:
-    """Cells of a scale. An absent spec.replicas gives an empty cell."""
-    name, _, available, age = _SCALE.cells(obj)
-    return [name, obj["spec"].get("replicas"), available, age]
+def table(columns: Sequence[CrdColumn]) -> Table:
+    return Table(NAME, *map(_column, columns))
 
 
-SCALE = replace(_SCALE, columns=(NAME, *_SCALE.columns[1:-1], replace(AGE, type="date")), cells=_scale)
-"""Table of scales of custom resources. Two of its columns are defined differently."""
+def _column(column: CrdColumn) -> Column:
+    return Column(
+        column.name,
+        column.description,
+        cell=partial(_cell, column),
+        type=column.type,
+        format=column.format,
+        priority=column.priority,
+    )
 
 
-def table(defined: Sequence[Defined]) -> Table:
-    columns = [
-        Column(column.name, column.description, column.type, column.format, column.priority)
-        for column in defined
-    ]
-
-    def cells(obj: Object) -> list[Cell]:
-        return [name_of(obj), *(_cell(column, obj) for column in defined)]
-
-    return Table((NAME, *columns), cells)
-
-
-def _cell(column: Defined, obj: Object) -> Cell:
+def _cell(column: CrdColumn, obj: Object) -> Cell:
     """Cell of a column. A date column shows its age."""
     if column.type != "date":
         return cell(column, obj)
-    found = value_at(column.path, obj)
-    if not isinstance(found, str):
+    time = value_at(column.path, obj)
+    if not isinstance(time, str):
         return None
     try:
-        return since(found)
+        return since(time)
     except ValueError:
         return "<invalid>"

@@ -1,8 +1,7 @@
 """Table representation: objects as rows of cells. The cells of a version are built once; their ages stay
 current.
 
-The other modules of `api/tables/` have the columns and cells of each kind. A custom resource gets them from its
-strategy.
+`api/kinds/<group>/columns.py` has the columns of built-in kinds, `custom.py` those of custom resources.
 """
 
 from __future__ import annotations

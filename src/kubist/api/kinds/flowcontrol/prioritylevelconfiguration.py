@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from kubist.api import bootstrap
 from kubist.api.kinds.flowcontrol.common import FlowControlStatus, FlowControlStrategy, validate_conditions
+from kubist.api.kinds.shared.rules import at_least, at_most, field, struct
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Subresource
 from kubist.model.meta import fields
@@ -74,15 +75,14 @@ def _validate_spec(spec: Object, name: str) -> Errors:
         if limited is not None:
             errors.append(fields.forbidden("spec.limited", "must be nil if the type is not Limited"))
         if exempt is not None:
-            errors += _validate_shares(exempt, "spec.exempt")
-            errors += _validate_lendable(exempt, "spec.exempt")
+            errors += _EXEMPT(exempt, "spec.exempt")
     elif kind == "Limited":
         if exempt is not None:
             errors.append(fields.forbidden("spec.exempt", "must be nil if the type is Limited"))
         if limited is None:
             errors.append(fields.required("spec.limited", "must not be empty when type is Limited"))
         else:
-            errors += _validate_limited(limited, "spec.limited")
+            errors += _LIMITED(limited, "spec.limited")
     elif not kind:
         errors.append(fields.required("spec.type"))
     else:
@@ -90,30 +90,8 @@ def _validate_spec(spec: Object, name: str) -> Errors:
     return errors
 
 
-def _validate_shares(level: Object, path: str) -> Errors:
-    shares = level.get("nominalConcurrencyShares", 0)
-    if shares >= 0:
-        return []
-    return [fields.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")]
-
-
-def _validate_lendable(level: Object, path: str) -> Errors:
-    percent = level.get("lendablePercent", 0)
-    return [] if 0 <= percent <= 100 else [fields.invalid(f"{path}.lendablePercent", percent, _PERCENT)]
-
-
-def _validate_limited(limited: Object, path: str) -> Errors:
-    errors = _validate_shares(limited, path)
-    errors += _validate_response(limited.get("limitResponse") or {}, f"{path}.limitResponse")
-    errors += _validate_lendable(limited, path)
-    borrowing = limited.get("borrowingLimitPercent", 0)
-    if borrowing < 0:
-        why = "if specified, must be a non-negative integer"
-        errors.append(fields.invalid(f"{path}.borrowingLimitPercent", borrowing, why))
-    return errors
-
-
-def _validate_response(response: Object, path: str) -> Errors:
+def _validate_response(response: Object | None, path: str) -> Errors:
+    response = response or {}
     kind = response.get("type", "")
     queuing = response.get("queuing")
     if kind == "Reject":
@@ -152,6 +130,17 @@ def _validate_queuing(queuing: Object, path: str) -> Errors:
         )
         errors.append(fields.invalid(f"{path}.handSize", hand, why))
     return errors
+
+
+_shares = field("nominalConcurrencyShares", at_least(0, "must be a non-negative integer"))
+_lendable = field("lendablePercent", at_least(0, _PERCENT), at_most(100, _PERCENT))
+_EXEMPT = struct(_shares, _lendable)
+_LIMITED = struct(
+    _shares,
+    field("limitResponse", _validate_response),
+    _lendable,
+    field("borrowingLimitPercent", at_least(0, "if specified, must be a non-negative integer")),
+)
 
 
 strategy = PriorityLevelConfigurationStrategy()

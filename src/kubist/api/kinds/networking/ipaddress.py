@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubist.api.kinds.shared.ip import validate_canonical_ip
+from kubist.api.kinds.shared.rules import field, not_null, optional, path_segment, required, struct, subdomain
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import names, objectmeta
-from kubist.model.meta.fields import invalid, required
+from kubist.model.meta import objectmeta
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
+
+_PARENT = struct(
+    field("group", optional, subdomain),
+    field("resource", required, path_segment),
+    field("name", required, path_segment),
+    field("namespace", optional, path_segment),
+)
 
 
 class IPAddressStrategy(Strategy):
@@ -26,29 +33,12 @@ class IPAddressStrategy(Strategy):
         return [error.body.split(": ", 2)[-1] for error in validate_canonical_ip(name, "")]
 
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
-        parent = new["spec"].get("parentRef")
-        errors = _validate_parent(parent, "spec.parentRef")
+        errors = field("parentRef", not_null, _PARENT)(new["spec"], "spec")
         if old is not None:
-            before = old["spec"].get("parentRef")
+            parent, before = new["spec"].get("parentRef"), old["spec"].get("parentRef")
             errors += objectmeta.validate_update(new["metadata"], old["metadata"])
             errors += immutable(parent, before, "spec.parentRef", "*networking.ParentReference")
         return errors
-
-
-def _validate_parent(parent: Object | None, path: str) -> Errors:
-    if parent is None:
-        return [required(path)]
-    errors: Errors = []
-    if group := parent.get("group"):
-        errors += [invalid(f"{path}.group", group, message) for message in names.dns_subdomain(group)]
-    for field in ("resource", "name", "namespace"):
-        value = parent.get(field, "")
-        if value:
-            messages = names.path_segment(value)
-            errors += [invalid(f"{path}.{field}", value, message) for message in messages]
-        elif field != "namespace":
-            errors.append(required(f"{path}.{field}"))
-    return errors
 
 
 strategy = IPAddressStrategy()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.resource.common import (
-    each,
-    validate_configuration,
-    validate_full_name,
-    validate_label,
-    validate_subdomain,
-    validate_toleration,
-)
+from kubist.api.kinds.resource.common import CONFIGURATION, TOLERATION, full_name
 from kubist.api.kinds.resource.expressions import validate_selector
+from kubist.api.kinds.shared.rules import (
+    Rule,
+    Stop,
+    field,
+    items,
+    label,
+    nullable,
+    one_of,
+    required,
+    struct,
+    subdomain,
+)
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors
 from kubist.model.meta import fields
@@ -18,7 +23,6 @@ from kubist.model.meta.object import Object
 
 MAX_REQUESTS = 32
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-_MODES = ("All", "ExactCount")
 _NOT_A_REQUEST = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
@@ -54,93 +58,73 @@ def request_names(spec: Object) -> RequestNames:
 
 
 def validate_claim(spec: Object, path: str) -> Errors:
-    devices = spec.get("devices") or {}
-    known = request_names(spec)
-    path = f"{path}.devices"
-
-    def constraint(value: Object, place: str) -> Errors:
-        return _validate_constraint(value, place, known)
-
-    def configuration(value: Object, place: str) -> Errors:
-        return validate_request_refs(value, place, known) + validate_configuration(value, place)
-
-    errors = each(
-        devices.get("requests"),
-        MAX_REQUESTS,
-        f"{path}.requests",
-        _validate_request,
-        lambda r: r.get("name", ""),
+    refs = request_refs(request_names(spec))
+    rules = struct(
+        items("requests", _REQUEST, most=MAX_REQUESTS, unique="name"),
+        items("constraints", refs, _validate_attribute, most=32),
+        items("config", refs, CONFIGURATION, most=32),
     )
-    errors += each(devices.get("constraints"), 32, f"{path}.constraints", constraint)
-    return errors + each(devices.get("config"), 32, f"{path}.config", configuration)
+    return rules(spec.get("devices") or {}, f"{path}.devices")
 
 
-def _validate_request(request: Object, path: str) -> Errors:
-    errors = validate_label(request.get("name", ""), f"{path}.name")
-    exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
-    if exactly is None and not alternatives:
-        why = "exactly one of `exactly` or `firstAvailable` is required"
-        return [*errors, fields.required(path, why)]
-    if exactly is not None and alternatives:
-        why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
-        return [*errors, fields.invalid(path, None, why)]
-    if exactly is not None:
-        return errors + _validate_ask(exactly, f"{path}.exactly")
-    return errors + each(
-        alternatives, 8, f"{path}.firstAvailable", _validate_alternative, lambda a: a.get("name", "")
-    )
+def _validate_choice(request: Object, path: str) -> Errors:
+    why = "exactly one of `exactly` or `firstAvailable` is required"
+    is_exact, has_alternatives = request.get("exactly") is not None, bool(request.get("firstAvailable"))
+    if is_exact and has_alternatives:
+        return Stop([fields.invalid(path, None, f"{why}, but multiple fields are set")])
+    return [] if is_exact or has_alternatives else Stop([fields.required(path, why)])
 
 
-def _validate_alternative(request: Object, path: str) -> Errors:
-    return validate_label(request.get("name", ""), f"{path}.name") + _validate_ask(request, path)
-
-
-def _validate_ask(ask: Object, path: str) -> Errors:
-    """Validates a device class, selectors, and the number of devices."""
-    name = ask.get("deviceClassName", "")
-    errors = validate_subdomain(name, f"{path}.deviceClassName") if name else []
-    if not name:
-        errors.append(fields.required(f"{path}.deviceClassName"))
-    errors += each(ask.get("selectors"), 32, f"{path}.selectors", validate_selector)
+def _validate_number(ask: Object, path: str) -> Errors:
     mode, count = ask.get("allocationMode", ""), ask.get("count", 0)
     if mode == "All" and count:
         why = "must not be specified when allocationMode is 'All'"
-        errors.append(fields.invalid(f"{path}.count", count, why))
-    elif mode == "ExactCount" and count <= 0:
-        errors.append(fields.invalid(f"{path}.count", count, "must be greater than zero"))
-    elif mode not in _MODES:
-        errors.append(fields.not_supported(f"{path}.allocationMode", mode, _MODES))
-    return errors + each(ask.get("tolerations"), -1, f"{path}.tolerations", validate_toleration)
+        return [fields.invalid(f"{path}.count", count, why)]
+    if mode == "ExactCount" and count <= 0:
+        return [fields.invalid(f"{path}.count", count, "must be greater than zero")]
+    return one_of("All", "ExactCount")(mode, f"{path}.allocationMode")
 
 
-def _validate_constraint(constraint: Object, path: str, known: RequestNames) -> Errors:
-    errors = validate_request_refs(constraint, path, known)
+def _validate_attribute(constraint: Object, path: str) -> Errors:
     for name in ("matchAttribute", "distinctAttribute"):
         if constraint.get(name) is not None:
-            return errors + validate_full_name(constraint[name], f"{path}.{name}")
+            return full_name(constraint[name], f"{path}.{name}")
     why = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
-    return [*errors, fields.required(path, why)]
+    return [fields.required(path, why)]
 
 
-def validate_request_refs(obj: Object, path: str, known: RequestNames) -> Errors:
-    """Validates the request names of a constraint or configuration."""
-    return each(
-        obj.get("requests"),
-        MAX_REQUESTS,
-        f"{path}.requests",
-        lambda name, place: validate_request_ref(name, place, known),
-        lambda name: name,
-    )
+_ASK = struct(
+    field("deviceClassName", required, subdomain),
+    items("selectors", validate_selector, most=32),
+    _validate_number,
+    items("tolerations", TOLERATION),
+)
+"""Rules of a device class, selectors, and the number of devices."""
+_REQUEST = struct(
+    field("name", label),
+    _validate_choice,
+    field("exactly", nullable, _ASK),
+    items("firstAvailable", field("name", label), _ASK, most=8, unique="name"),
+)
 
 
-def validate_request_ref(name: str, path: str, known: RequestNames) -> Errors:
-    parts = name.split("/")
-    if len(parts) > 2:
-        return [fields.invalid(path, name, _NOT_A_REQUEST)]
-    errors = [error for part in parts for error in validate_label(part, path)]
-    if name not in known:
-        errors.append(fields.invalid(path, name, _NOT_A_REQUEST))
-    return errors
+def request_refs(known: RequestNames) -> Rule:
+    """Rules of the request names of a constraint or configuration."""
+    return items("requests", request_ref(known), most=MAX_REQUESTS, unique=str)
+
+
+def request_ref(known: RequestNames) -> Rule:
+    def validate(name: str | None, path: str) -> Errors:
+        name = name or ""
+        parts = name.split("/")
+        if len(parts) > 2:
+            return [fields.invalid(path, name, _NOT_A_REQUEST)]
+        errors = [error for part in parts for error in label(part, path)]
+        if name not in known:
+            errors.append(fields.invalid(path, name, _NOT_A_REQUEST))
+        return errors
+
+    return validate
 
 
 def validate_admin_request(ctx: Context, spec: Object, namespace: str) -> Errors:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.resource.common import each, validate_configuration
+from kubist.api.kinds.resource.common import CONFIGURATION, STORED_CONFIGURATION
 from kubist.api.kinds.resource.expressions import validate_selector
 from kubist.api.kinds.shared.resourcenames import is_extended
+from kubist.api.kinds.shared.rules import field, items, must, nullable, struct
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
-from kubist.model.meta import fields, names
+from kubist.model.meta import names
 from kubist.model.meta.object import Object
 
 
@@ -24,19 +25,13 @@ class DeviceClassStrategy(Strategy):
 
 
 def _validate(spec: Object, old: Object) -> Errors:
-    kept = bool(old) and spec.get("config") == old.get("config")
-    errors = each(spec.get("selectors"), 32, "spec.selectors", validate_selector)
-    errors += each(
-        spec.get("config"),
-        32,
-        "spec.config",
-        lambda config, path: validate_configuration(config, path, stored=kept),
+    is_stored = bool(old) and spec.get("config") == old.get("config")
+    rules = struct(
+        items("selectors", validate_selector, most=32),
+        items("config", STORED_CONFIGURATION if is_stored else CONFIGURATION, most=32),
+        field("extendedResourceName", nullable, must(is_extended, "must be a valid extended resource name")),
     )
-    name = spec.get("extendedResourceName")
-    if name is not None and not is_extended(name):
-        why = "must be a valid extended resource name"
-        errors.append(fields.invalid("spec.extendedResourceName", name, why))
-    return errors
+    return rules(spec, "spec")
 
 
 strategy = DeviceClassStrategy()

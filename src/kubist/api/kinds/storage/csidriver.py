@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubist.api.kinds.shared.rules import at_least, at_most, field, nullable, one_of, struct
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy
@@ -11,8 +12,6 @@ from kubist.model.meta import fields
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import raise_generation
 
-_FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-_LIFECYCLE_MODES = ("Persistent", "Ephemeral")
 _DEFAULTS = {
     "attachRequired": True,
     "podInfoOnMount": False,
@@ -66,58 +65,53 @@ class CSIDriverStrategy(Strategy):
         return (_TOKENS_IN_ATTRIBUTES,) if changed else ()
 
 
-def _validate_spec(spec: Object) -> Errors:
-    errors = []
-    policy = spec.get("fsGroupPolicy")
-    if policy is not None and policy not in _FS_GROUP_POLICIES:
-        errors.append(fields.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP_POLICIES))
-    errors += _validate_token_requests(spec.get("tokenRequests") or [])
-    errors += [
-        fields.not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE_MODES)
-        for mode in spec.get("volumeLifecycleModes") or ()
-        if mode not in _LIFECYCLE_MODES
-    ]
-    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
-    if period is not None and period < 10:
-        errors.append(
-            fields.invalid(
-                "spec.nodeAllocatableUpdatePeriodSeconds",
-                period,
-                "must be greater than or equal to 10 seconds",
-            )
-        )
-    in_secrets = spec.get("serviceAccountTokenInSecrets")
-    if in_secrets is not None and not spec.get("tokenRequests"):
-        errors.append(
-            fields.invalid(
-                "spec.serviceAccountTokenInSecrets",
-                in_secrets,
-                "serviceAccountTokenInSecrets is set but no tokenRequests are specified",
-            )
-        )
-    return errors
-
-
-def _validate_token_requests(requests: list[Object]) -> Errors:
+def _validate_token_requests(requests: list[Object] | None, path: str) -> Errors:
     errors: Errors = []
     audiences = set()
-    for index, request in enumerate(requests):
-        path = f"spec.tokenRequests[{index}]"
+    for index, request in enumerate(requests or ()):
         audience = request.get("audience", "")
         if audience in audiences:
-            errors.append(fields.duplicate(f"{path}.audience", audience))
-            continue
+            errors.append(fields.duplicate(f"{path}[{index}].audience", audience))
+        else:
+            errors += _LIFETIME(request, f"{path}[{index}]")
         audiences.add(audience)
-        seconds = request.get("expirationSeconds")
-        if seconds is None:
-            continue
-        if seconds < 600:
-            why = "may not specify a duration less than 10 minutes"
-            errors.append(fields.invalid(f"{path}.expirationSeconds", seconds, why))
-        if seconds > 1 << 32:
-            why = "may not specify a duration larger than 2^32 seconds"
-            errors.append(fields.invalid(f"{path}.expirationSeconds", seconds, why))
     return errors
+
+
+def _validate_modes(modes: list[str] | None, path: str) -> Errors:
+    return [error for mode in modes or () for error in _MODE(mode, path)]
+
+
+def _validate_secrets(spec: Object, path: str) -> Errors:
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is None or spec.get("tokenRequests"):
+        return []
+    why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+    return [fields.invalid(f"{path}.serviceAccountTokenInSecrets", in_secrets, why)]
+
+
+_MODE = one_of("Persistent", "Ephemeral")
+_LIFETIME = field(
+    "expirationSeconds",
+    nullable,
+    at_least(600, "may not specify a duration less than 10 minutes"),
+    at_most(1 << 32, "may not specify a duration larger than 2^32 seconds"),
+)
+
+
+def _validate_spec(spec: Object) -> Errors:
+    rules = struct(
+        field("fsGroupPolicy", nullable, one_of("File", "None", "ReadWriteOnceWithFSType")),
+        field("tokenRequests", _validate_token_requests),
+        field("volumeLifecycleModes", _validate_modes),
+        field(
+            "nodeAllocatableUpdatePeriodSeconds",
+            nullable,
+            at_least(10, "must be greater than or equal to 10 seconds"),
+        ),
+        _validate_secrets,
+    )
+    return rules(spec, "spec")
 
 
 strategy = CSIDriverStrategy()

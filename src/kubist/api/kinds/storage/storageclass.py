@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kubist.api.kinds.shared.nodelabels import DEPRECATED
+from kubist.api.kinds.shared.rules import field, not_null, one_of, optional, struct
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.storage.common import validate_parameters, validate_provisioner
 from kubist.api.resources.context import Context
@@ -17,9 +18,11 @@ from kubist.model.meta.object import Object
 
 _MOST_DUPLICATES = 64
 """Maximum number of duplicate errors for one term. Each earlier equal term causes one error."""
-_RECLAIM_POLICIES = ("Delete", "Retain")
-_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_MODES = struct(
+    field("reclaimPolicy", optional, one_of("Delete", "Retain")),
+    field("volumeBindingMode", not_null, one_of("Immediate", "WaitForFirstConsumer")),
+)
 
 
 class StorageClassStrategy(Strategy):
@@ -51,14 +54,7 @@ class StorageClassStrategy(Strategy):
 def _validate(obj: Object) -> Errors:
     errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += validate_parameters(obj.get("parameters"), "parameters", allow_empty=True)
-    policy = obj.get("reclaimPolicy")
-    if policy and policy not in _RECLAIM_POLICIES:
-        errors.append(fields.not_supported("reclaimPolicy", policy, _RECLAIM_POLICIES))
-    mode = obj.get("volumeBindingMode")
-    if mode is None:
-        errors.append(fields.required("volumeBindingMode"))
-    elif mode not in _BINDING_MODES:
-        errors.append(fields.not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    errors += _MODES(obj, "")
     return errors + _validate_topologies(obj.get("allowedTopologies") or [])
 
 

@@ -8,11 +8,12 @@ from typing import ClassVar
 from kubist.api.kinds.core.persistentvolume import validate_spec as validate_volume_spec
 from kubist.api.kinds.core.podspec.defaults import default_volume
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
+from kubist.api.kinds.shared.rules import at_least, field, nullable, struct, subdomain
 from kubist.api.kinds.shared.update import StatusOnly, immutable
 from kubist.api.kinds.storage.common import text_size, validate_driver_name
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy, Subresource
-from kubist.model.meta import fields, names
+from kubist.model.meta import fields
 from kubist.model.meta.object import Object
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -54,16 +55,9 @@ def _validate(obj: Object) -> Errors:
     errors = validate_driver_name(spec.get("attacher", ""), "spec.attacher")
     source = spec.get("source") or {}
     errors += _validate_source(source, "spec.source")
-    node = spec.get("nodeName", "")
-    errors += [fields.invalid("spec.nodeName", node, message) for message in names.dns_subdomain(node)]
-    errors += _validate_status(obj.get("status") or {})
-    volume = source.get("persistentVolumeName")
-    if volume is not None:
-        errors += [
-            fields.invalid("spec.source.persistentVolumeName", volume, message)
-            for message in names.dns_subdomain(volume)
-        ]
-    return errors
+    errors += subdomain(spec.get("nodeName"), "spec.nodeName")
+    errors += _STATUS(obj.get("status"), "status")
+    return errors + field("persistentVolumeName", nullable, subdomain)(source, "spec.source")
 
 
 def _validate_source(source: Object, path: str) -> Errors:
@@ -82,22 +76,23 @@ def _validate_source(source: Object, path: str) -> Errors:
     return []
 
 
-def _validate_status(status: Object) -> Errors:
-    errors = []
-    metadata = status.get("attachmentMetadata") or {}
-    if text_size(metadata) > 256 * 1024:
-        errors.append(fields.too_long("status.attachmentMetadata", 256 * 1024))
-    for name in ("attachError", "detachError"):
-        error = status.get(name)
-        if error is None:
-            continue
-        if len(error.get("message", "").encode()) > 1024:
-            errors.append(fields.too_long(f"status.{name}.message", 256 * 1024))
-        code = error.get("errorCode")
-        if code is not None and code < 0:
-            why = "must be between 0 and 2147483647, inclusive"
-            errors.append(fields.invalid(f"status.{name}.errorCode", code, why))
-    return errors
+def _validate_size(metadata: dict[str, str] | None, path: str) -> Errors:
+    return [fields.too_long(path, 256 * 1024)] if text_size(metadata or {}) > 256 * 1024 else []
+
+
+def _validate_message(message: str | None, path: str) -> Errors:
+    return [fields.too_long(path, 256 * 1024)] if len((message or "").encode()) > 1024 else []
+
+
+_ERROR = struct(
+    field("message", _validate_message),
+    field("errorCode", nullable, at_least(0, "must be between 0 and 2147483647, inclusive")),
+)
+_STATUS = struct(
+    field("attachmentMetadata", _validate_size),
+    field("attachError", _ERROR),
+    field("detachError", _ERROR),
+)
 
 
 strategy = VolumeAttachmentStrategy()

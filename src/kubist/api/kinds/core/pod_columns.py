@@ -1,24 +1,13 @@
-"""Table of pods, with the computed status column."""
+"""Columns of pods, with the computed status column."""
 
 from __future__ import annotations
 
-from kubist.api.tables.ages import Cell, age, since
-from kubist.api.tables.columns import AGE, NAME, Column, Table, wide
-from kubist.api.tables.shared import NONE, is_true, part
+from kubist.api.tables.ages import Cell, since
+from kubist.api.tables.cells import NONE, is_true
+from kubist.api.tables.columns import AGE, NAME, Column, Table, part, wide
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import parse_time
 
-COLUMNS = (
-    NAME,
-    Column("Ready", "Number of ready containers and of all containers."),
-    Column("Status", "State of the pod."),
-    Column("Restarts", "Number of container restarts, and the time since the last one."),
-    AGE,
-    wide("IP", "Address of the pod."),
-    wide("Node", "Node of the pod."),
-    wide("Nominated Node", "Node on which the scheduler preempts pods for this one."),
-    wide("Readiness Gates", "Number of readiness gates that are met, and of all readiness gates."),
-)
 _ENDED = {
     "Succeeded": "The pod has completed successfully.",
     "Failed": "The pod failed.",
@@ -33,10 +22,11 @@ def conditions(pod: Object) -> list[Object]:
 
 
 class Progress:
-    """Sum of container statuses."""
+    """Sum of the container statuses of a pod."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
+        self.total = 0
         self.ready = 0
         self.restarts = 0
         self.last_restart = ""
@@ -49,7 +39,7 @@ class Progress:
             self.last_restart = finished
 
 
-def cells(pod: Object) -> list[Cell]:
+def _progress(pod: Object) -> Progress:
     spec, status = pod["spec"], part(pod, "status")
     inits = {container["name"]: container for container in spec.get("initContainers") or ()}
     sidecars = {name for name, container in inits.items() if container.get("restartPolicy") == "Always"}
@@ -59,21 +49,11 @@ def cells(pod: Object) -> list[Cell]:
     if not initializing or is_true(status.get("conditions"), "Initialized"):
         progress.restarts, progress.last_restart = of_sidecars.restarts, of_sidecars.last_restart
         _run(status, progress)
-    total = len(spec.get("containers") or ()) + sum(
+    progress.total = len(spec.get("containers") or ()) + sum(
         container.get("restartPolicy") == "Always" for container in spec.get("initContainers") or ()
     )
-    ips = status.get("podIPs") or [{}]
-    return [
-        pod["metadata"].get("name", ""),
-        f"{progress.ready}/{total}",
-        _terminating(pod, status) or progress.reason,
-        _restarts(progress),
-        age(pod),
-        ips[0].get("ip") or NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
-        _gates(spec, status),
-    ]
+    progress.reason = _terminating(pod, status) or progress.reason
+    return progress
 
 
 def _first_reason(status: Object) -> str:
@@ -144,8 +124,8 @@ def _run(status: Object, progress: Progress) -> None:
             progress.reason = "NotReady"
 
 
-def is_true_anywhere(found: list[Object], type: str) -> bool:
-    return any(one.get("type") == type and one.get("status") == "True" for one in found)
+def is_true_anywhere(conditions: list[Object], type: str) -> bool:
+    return any(each.get("type") == type and each.get("status") == "True" for each in conditions)
 
 
 def _terminating(pod: Object, status: Object) -> str:
@@ -165,10 +145,46 @@ def _restarts(progress: Progress) -> Cell:
     return passed.templated(f"{progress.restarts} (%s ago)")
 
 
-def _gates(spec: Object, status: Object) -> str:
-    gates = spec.get("readinessGates") or []
-    met = sum(is_true(status.get("conditions"), gate.get("conditionType", "")) for gate in gates)
-    return f"{met}/{len(gates)}" if gates else NONE
+def _ip(pod: Object) -> str:
+    ips = part(pod, "status").get("podIPs")
+    return ips[0].get("ip") or NONE if ips else NONE
 
 
-PODS = Table(COLUMNS, cells, conditions)
+def _gates(pod: Object) -> str:
+    gates = pod["spec"].get("readinessGates")
+    if not gates:
+        return NONE
+    conditions = part(pod, "status").get("conditions")
+    met = sum(is_true(conditions, gate.get("conditionType", "")) for gate in gates)
+    return f"{met}/{len(gates)}"
+
+
+PODS = Table(
+    NAME,
+    Column(
+        "Ready",
+        "Number of ready containers and of all containers.",
+        of=_progress,
+        cell=lambda progress: f"{progress.ready}/{progress.total}",
+    ),
+    Column("Status", "State of the pod.", of=_progress, cell=lambda progress: progress.reason),
+    Column(
+        "Restarts",
+        "Number of container restarts, and the time since the last one.",
+        of=_progress,
+        cell=_restarts,
+    ),
+    AGE,
+    wide("IP", "Address of the pod.", cell=_ip),
+    wide("Node", "Node of the pod.", path="spec.nodeName", absent=NONE),
+    wide(
+        "Nominated Node",
+        "Node on which the scheduler preempts pods for this one.",
+        path="status.nominatedNodeName",
+        absent=NONE,
+    ),
+    wide(
+        "Readiness Gates", "Number of readiness gates that are met, and of all readiness gates.", cell=_gates
+    ),
+    conditions=conditions,
+)
