@@ -58,19 +58,17 @@ class NamespaceStrategy(Strategy):
     returns_deleted = True
     precondition_kind = "namespaces"
     keeps_propagation = True
-    reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: Mapping[str, str] = {"status.phase": "status.phase"}
-    first_status: ClassVar = {"phase": "Active"}
+    validate_name = staticmethod(names.dns_label)
+    reset_fields = ("status",)
     restored_fields = ("spec.finalizers", "status")
+    first_status: ClassVar = {"phase": "Active"}
     metadata_rules = ("object",)
+    field_labels: Mapping[str, str] = {"status.phase": "status.phase"}
     subresources: Mapping[str, Subresource] = {
         "status": NamespaceStatus(),
         "finalize": NamespaceFinalize(),
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
 
     def default(self, obj: Object) -> None:
         _label(obj)

@@ -40,16 +40,14 @@ class ServiceStatus(Status):
 class ServiceStrategy(Strategy):
     create_on_update = True
     returns_deleted = True
+    validate_name = staticmethod(names.dns_label)
     reset_fields = ("status",)
-    field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
     first_status: ClassVar = {"loadBalancer": {}}
+    field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
     subresources: Mapping[str, Subresource] = {
         "status": ServiceStatus(),
         "proxy": ServiceProxy(),
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
