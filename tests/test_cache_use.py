@@ -47,8 +47,6 @@ COMPILED = {
     "model/codec/protobuf_encode.py:_compiled",
     "model/schema/decode.py:_compiled",
     "model/schema/decode.py:_compiled_lists",
-    # A stock of random numbers, not a cache.
-    "model/meta/uids.py:_uids",
     # The keys are names of modules that the test process has imported. A module registers its handlers only once.
     "testing/operators/kopf_operators.py:_REGISTRIES",
 }

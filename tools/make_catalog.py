@@ -190,15 +190,22 @@ class Maker:
 
 
 def write(catalog: dict[str, Any]) -> None:
-    """One type a line, so that a change of the catalog can be read."""
+    """One field a line, so that a change of the catalog can be read."""
 
-    def lines(section: dict[str, Any]) -> str:
-        def dump(value: Any) -> str:
-            return json.dumps(value, separators=(",", ":"))
+    def dump(value: Any) -> str:
+        return json.dumps(value, separators=(",", ":"))
 
-        return ",\n".join(f"{dump(key)}:{dump(value)}" for key, value in section.items())
+    def line(section: str, name: str, value: Any) -> str:
+        if section not in ("types", "embedded") or not value[1]:
+            return f"{dump(name)}:{dump(value)}"
+        message, fields, *rest = value
+        listed = ",\n ".join(map(dump, fields))
+        return f"{dump(name)}:[{dump(message)},[\n {listed}\n],{','.join(map(dump, rest))}]"
 
-    sections = (f'"{name}":{{\n{lines(section)}\n}}' for name, section in catalog.items())
+    sections = (
+        f'"{section}":{{\n' + ",\n".join(line(section, name, value) for name, value in rows.items()) + "\n}"
+        for section, rows in catalog.items()
+    )
     TARGET.write_text("{\n" + ",\n".join(sections) + "\n}\n")
 
 

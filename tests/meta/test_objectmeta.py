@@ -1,8 +1,10 @@
+import uuid
 from typing import Any
 
 import pytest
 
 from kubist.model.meta import names, objectmeta
+from kubist.model.meta.objectmeta import new_uid
 
 BASE = {"name": "x", "namespace": "d"}
 
@@ -96,3 +98,12 @@ def test_equal_owner_references_are_dropped_with_a_warning() -> None:
     assert objectmeta.deduplicate_owner_references(meta).endswith("observed: u1")
     assert meta["ownerReferences"] == [owner, owner | {"controller": True}]
     assert objectmeta.deduplicate_owner_references(meta) == ""
+
+
+def test_uids_are_random_uuids() -> None:
+    drawn = [new_uid() for _ in range(1000)]
+    assert len(set(drawn)) == 1000
+    for text in drawn:
+        parsed = uuid.UUID(text)
+        assert str(parsed) == text
+        assert (parsed.version, parsed.variant) == (4, uuid.RFC_4122)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
-from kubist.model.meta.uids import new_uid
+from kubist.model.meta.objectmeta import new_uid
 
 if TYPE_CHECKING:
     from kubist.api.config import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.model.meta.uids import new_uid
+from kubist.model.meta.objectmeta import new_uid
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 

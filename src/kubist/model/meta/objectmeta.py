@@ -1,4 +1,4 @@
-"""Object metadata: validation on create and on update; the generation, which counts changes of the desired state.
+"""Object metadata: validation on create and on update; the generation, which counts changes of the desired state; uids.
 
 The verbs call these functions. Kinds call `validate_update` where their own validation repeats that of the
 metadata.
@@ -6,6 +6,7 @@ metadata.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -298,3 +299,10 @@ def raise_generation(new: Object, old: Object) -> None:
 def raise_generation_if_set(metadata: Object) -> None:
     if metadata.get("generation", 0) > 0:
         metadata["generation"] += 1
+
+
+def new_uid() -> str:
+    """Random UUID (version 4) for an object or a request. `uuid.uuid4` takes twice as long."""
+    text = os.urandom(16).hex()
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
