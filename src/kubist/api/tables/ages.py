@@ -25,8 +25,8 @@ class Since:
 
     def text(self, now: float) -> tuple[str, float]:
         """Text of the cell now, and the time until which it is valid."""
-        shown, step = human_duration_and_step(now - self.when)
-        return self.template % shown, _until(now, self.when, step)
+        duration, step = human_duration_and_step(now - self.when)
+        return self.template % duration, _until(now, self.when, step)
 
     def json(self, now: float) -> tuple[bytes, float]:
         """JSON of `text`. Cells with the same values in one second share the result."""
@@ -66,5 +66,5 @@ def since_micro(text: str | None) -> Cell:
 
 def _until(now: float, when: float, step: int) -> float:
     """Time at which a text that changes every `step` seconds of age changes next."""
-    passed = now - when
-    return when + (passed // step + 1) * step if passed >= 0 else when - 1 if passed < -2 else now + 0.5
+    seconds = now - when
+    return when + (seconds // step + 1) * step if seconds >= 0 else when - 1 if seconds < -2 else now + 0.5

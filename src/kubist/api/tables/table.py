@@ -66,14 +66,14 @@ class Row:
         if now < self._until:
             return self._text
         if len(self._since) == 1:
-            shown, self._until = self._since[0].json(now)
-            self._text = b"".join((self._parts[0], shown, self._parts[1]))
+            age, self._until = self._since[0].json(now)
+            self._text = b"".join((self._parts[0], age, self._parts[1]))
         else:
             out, until = [self._parts[0]], ages.FOREVER
             for cell, part in zip(self._since, self._parts[1:], strict=True):
-                shown, holds = cell.json(now)
-                out += (shown, part)
-                until = min(until, holds)
+                age, expiry = cell.json(now)
+                out += (age, part)
+                until = min(until, expiry)
             self._text, self._until = b"".join(out), until
         return self._text
 
@@ -126,11 +126,11 @@ class Table(Representation):
             order = self.table.order
             entries = sorted(entries, key=lambda entry: order(entry.object()))
         now = clock.now()
-        before, shown, after = self._all_included(entries)
-        parts = [before] * (4 * len(shown))
+        before, objects, after = self._all_included(entries)
+        parts = [before] * (4 * len(objects))
         parts[0::4] = [row.text(now) for row in self.rows.parts(entries)]
-        parts[2::4] = shown
-        parts[3::4] = [after + b","] * len(shown)
+        parts[2::4] = objects
+        parts[3::4] = [after + b","] * len(objects)
         if parts:
             parts[-1] = after
         return [self._start(list_meta(meta)), *_rows(parts, self.table), b"}\n"]
@@ -221,8 +221,8 @@ class Table(Representation):
         return b"".join((self._start(list_meta(obj["metadata"])), rows, b"}\n"))
 
     def _start(self, meta: ListMeta, table: columns.Table | None = None, *, headers: bool = True) -> bytes:
-        shown = table or self.table
-        definitions = [column.definition() for column in shown.columns] if headers else None
+        columns = (table or self.table).columns
+        definitions = [column.definition() for column in columns] if headers else None
         return b'%b%b,"columnDefinitions":%b,"rows":' % (
             self._head,
             orjson.dumps(meta),
@@ -257,12 +257,12 @@ class WatchedTable(Representation):
         now = clock.now()
         cells = self.inner.cells(entry, now)
         key = (self.inner.event_key, type, self.headers)
-        found: tuple[bytes, bytes] | None = change.encoded.get(key)
-        if found is None or found[0] is not cells:
-            found = cells, self.event(type, entry, now)
-            EVENTS.keep(change.encoded, key, found, len(cells) + len(found[1]))
+        event: tuple[bytes, bytes] | None = change.encoded.get(key)
+        if event is None or event[0] is not cells:
+            event = cells, self.event(type, entry, now)
+            EVENTS.keep(change.encoded, key, event, len(cells) + len(event[1]))
         self.headers = False
-        return found[1]
+        return event[1]
 
     def event_value(self, type: str, obj: Object) -> bytes:
         if is_status(obj):
@@ -277,11 +277,11 @@ class WatchedTable(Representation):
 
 def rows_of(resource: Resource, table: columns.Table) -> Rows:
     """Rows of a resource, shared by all its tables."""
-    found = resource.representations.get(Rows)
-    if found is None:
-        found = resource.representations[Rows] = Rows(resource, table)
-    assert isinstance(found, Rows)
-    return found
+    rows = resource.representations.get(Rows)
+    if rows is None:
+        rows = resource.representations[Rows] = Rows(resource, table)
+    assert isinstance(rows, Rows)
+    return rows
 
 
 def table_of(resource: Resource) -> columns.Table:

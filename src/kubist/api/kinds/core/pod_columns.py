@@ -139,10 +139,10 @@ def _terminating(pod: Object, status: Object) -> str:
 def _restarts(progress: Progress) -> Cell:
     if not progress.restarts or not progress.last_restart:
         return str(progress.restarts)
-    passed = since(progress.last_restart)
-    if isinstance(passed, str):
+    age = since(progress.last_restart)
+    if isinstance(age, str):
         return str(progress.restarts)
-    return passed.templated(f"{progress.restarts} (%s ago)")
+    return age.templated(f"{progress.restarts} (%s ago)")
 
 
 def _ip(pod: Object) -> str:

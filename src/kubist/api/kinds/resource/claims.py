@@ -47,14 +47,14 @@ def default_tolerations(obj: Object) -> None:
 
 
 def request_names(spec: Object) -> RequestNames:
-    found = set()
+    known = set()
     for request in (spec.get("devices") or {}).get("requests") or ():
-        found.add(request.get("name", ""))
-        found.update(
+        known.add(request.get("name", ""))
+        known.update(
             f"{request.get('name', '')}/{alternative.get('name', '')}"
             for alternative in request.get("firstAvailable") or ()
         )
-    return found
+    return known
 
 
 def validate_claim(spec: Object, path: str) -> Errors:
@@ -136,10 +136,10 @@ def validate_admin_request(ctx: Context, spec: Object, namespace: str) -> Errors
 
 
 def admin_access_error(ctx: Context, namespace: str, path: str) -> Errors:
-    found = ctx.objects.get("namespaces", namespace)
-    if found is None:
+    containing = ctx.objects.get("namespaces", namespace)
+    if containing is None:
         return [fields.internal(path, "could not retrieve namespace to verify admin access")]
-    if (found["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true":
+    if (containing["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true":
         return []
     why = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
     return [fields.forbidden(path, why)]

@@ -45,10 +45,10 @@ def _size_of(path: tuple[str, ...]) -> int | None:
 
 
 def validate_selector(selector: Object, path: str) -> Errors:
-    given = selector.get("cel")
-    if given is None:
+    source = selector.get("cel")
+    if source is None:
         return [fields.required(f"{path}.cel")]
-    expression = given.get("expression", "")
+    expression = source.get("expression", "")
     path = f"{path}.cel.expression"
     if len(expression.encode()) > _MAX_LENGTH:
         return [fields.too_long(path, _MAX_LENGTH)]

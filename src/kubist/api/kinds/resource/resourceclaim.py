@@ -151,8 +151,8 @@ def _status_rules(status: Object) -> Rule:
     def validate_id(device: Object, path: str) -> Errors:
         if _device_id(device) in known:
             return []
-        shown = dict(zip(("Driver", "Pool", "Device", "ShareID"), _device_id(device), strict=True))
-        return [fields.invalid(path, shown, "must be an allocated device in the claim")]
+        identity = dict(zip(("Driver", "Pool", "Device", "ShareID"), _device_id(device), strict=True))
+        return [fields.invalid(path, identity, "must be an allocated device in the claim")]
 
     return struct(
         items("reservedFor", _CONSUMER, most=256, unique="uid"),
@@ -255,14 +255,14 @@ def _on_node(ctx: Context, allocation: Object) -> bool:
     """Whether the user is a service account of a pod on the node that the devices belong to."""
     match allocation.get("nodeSelector"):
         case {"nodeSelectorTerms": [{"matchFields": [field], **rest}]} if not rest.get("matchExpressions"):
-            wanted = {"key": "metadata.name", "operator": "In", "values": field.get("values")}
-            node = (field.get("values") or [""])[0] if field == wanted else ""
+            by_name = {"key": "metadata.name", "operator": "In", "values": field.get("values")}
+            node = (field.get("values") or [""])[0] if field == by_name else ""
         case _:
             return False
-    named = dict(ctx.user.extra).get(_NODE_NAME_KEY, ())
+    nodes = dict(ctx.user.extra).get(_NODE_NAME_KEY, ())
     if not ctx.user.name.startswith("system:serviceaccount:") or len(field.get("values") or ()) != 1:
         return False
-    return named == (node,) and not names.dns_subdomain(node)
+    return nodes == (node,) and not names.dns_subdomain(node)
 
 
 strategy = ResourceClaimStrategy()

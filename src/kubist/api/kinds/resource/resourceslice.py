@@ -84,8 +84,9 @@ class ResourceSliceStrategy(Strategy):
         driver = (new.get("spec") or {}).get("driver", "")
         if driver == driver.lower():
             return ()
-        shown = quoted(driver)
-        return (f"spec.driver: driver names should be lowercase; {shown} contains uppercase characters",)
+        return (
+            f"spec.driver: driver names should be lowercase; {quoted(driver)} contains uppercase characters",
+        )
 
 
 def _drop_disabled(spec: Object, old: Object) -> None:
@@ -213,11 +214,11 @@ def _exactly_one(names: tuple[str, ...], why: str, several: str = "") -> Rule:
     """One of the fields is set, and neither empty nor false. The message for more fields ends with `several`."""
 
     def validate(obj: Object, path: str) -> Errors:
-        chosen = [f"`{name}`" for name in names if obj.get(name) not in (None, "", False)]
-        if not chosen:
+        choices = [f"`{name}`" for name in names if obj.get(name) not in (None, "", False)]
+        if not choices:
             return [fields.required(path, why)]
-        shown = f"{{{', '.join(chosen)}}}"
-        return [fields.invalid(path, shown, why + several)] if len(chosen) > 1 else []
+        text = f"{{{', '.join(choices)}}}"
+        return [fields.invalid(path, text, why + several)] if len(choices) > 1 else []
 
     return validate
 
