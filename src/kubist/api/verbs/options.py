@@ -1,4 +1,5 @@
-"""Query options of every verb: 400 for malformed values, 422 with all causes for values that are not allowed."""
+"""Options of every verb, from the query or, for deletes, from the body: 400 for malformed values, 422 with all causes
+for values that are not allowed."""
 
 from __future__ import annotations
 

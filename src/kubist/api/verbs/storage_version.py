@@ -1,8 +1,8 @@
 """Conversion of objects between the version of the request and the stored version.
 
-Built-in objects are converted here. Custom objects are converted as their entries are decoded and encoded. They cannot
-be converted from a version that their CRD no longer has. The reference's cache never becomes ready then: reads of the
-cache get 429, reads of the store fail.
+Built-in objects are converted here. A patch may name another version of them (`named_version`). Custom objects are
+converted as their entries are decoded and encoded. They cannot be converted from a version that their CRD no longer
+has. The reference's cache never becomes ready then: reads of the cache get 429, reads of the store fail.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ Create (`create_object`), from the object of a POST:
 3. mutating admission: `admission.admit`
 4. `insert_object`: name, system fields, allocation, preparation, validation, validating admission, store
 
-Update, patch and apply (`update_object`), from a stored object:
+Update, patch and apply (`update_object`), from a stored object, in `_replace_object`:
 
 1. the `Transform` of the verb makes the new object. PUT, PATCH and apply differ here and nowhere else. Each ends with
    `finish_transform`: managed fields, conversion to the stored version, mutating admission
 2. optimistic locking: `check_resource_version`
-3. `_replace_object`: system fields, allocation, preparation, generation, validation, validating admission, then the
-   store, or the deletion of an object whose last finalizer is gone
+3. system fields, allocation, preparation, generation, validation, validating admission, then the store, or the deletion
+   of an object whose last finalizer is gone
 
 `update_object` starts again with the newest version if another write came first.
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from kubist.api.filters.authorization.query import attributes
 from kubist.api.representation.representation import Representation
@@ -204,12 +205,7 @@ async def update_object(
     key = resource.key(ctx.info.namespace, ctx.info.name)
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
     plain = resource.custom is None
-
-    async def replace_once(stored: Stored) -> Outcome | None:
-        new = await transform(stored.object, stored.fresh)
-        check_resource_version(ctx, new, stored.entry)
-        return await _replace_object(ctx, target, stored, new)
-
+    replace_stored = partial(_replace_object, ctx, target, transform)
     while True:
         if entry is None:
             try:
@@ -224,7 +220,7 @@ async def update_object(
         old = entry.object() if plain else await decode_entry(ctx, entry)
         if precondition_uid and old["metadata"].get("uid") != precondition_uid:
             raise _other_uid(ctx, precondition_uid, old["metadata"].get("uid", ""))
-        outcome = await attempt(ctx, entry, old, replace_once, lend=lend)
+        outcome = await attempt(ctx, entry, old, replace_stored, lend=lend)
         if outcome is not None:
             return outcome
         entry = await registry.refresh(resource, key)
@@ -297,10 +293,12 @@ def _other_uid(ctx: ResourceRequest, wanted: str, held: str) -> status.APIError:
 
 
 async def _replace_object(
-    ctx: ResourceRequest, target: Update, stored: Stored, new: Object
+    ctx: ResourceRequest, target: Update, transform: Transform, stored: Stored
 ) -> Outcome | None:
-    """Complete, validate and store a changed object; None if another write came first."""
+    """Change, complete, validate and store an object; None if another write came first."""
     entry, old = stored.entry, stored.object
+    new = await transform(old, stored.fresh)
+    check_resource_version(ctx, new, entry)
     carry_over_system_fields(new, old)
     async with Allocations() as allocations:
         pending = target.before_write(ctx, new, old, allocations)

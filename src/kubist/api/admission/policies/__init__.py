@@ -1,1 +1,1 @@
-"""Admission policies in CEL: values of expressions, parameters, bindings and mutations."""
+"""Admission policies in CEL: values of expressions, bindings and parameters."""
