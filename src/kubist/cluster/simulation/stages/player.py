@@ -17,10 +17,9 @@ from kubist.cluster.simulation.stages import sources
 from kubist.cluster.simulation.stages.actions import Actions
 from kubist.cluster.simulation.stages.addresses import Addresses
 from kubist.cluster.simulation.stages.expressions import Subject
-from kubist.cluster.simulation.stages.gotemplate.environment import Environment
-from kubist.cluster.simulation.stages.lifecycle import Lifecycle
+from kubist.cluster.simulation.stages.go_template_functions import environment
 from kubist.cluster.simulation.stages.limits import StageError
-from kubist.cluster.simulation.stages.stage import Stage
+from kubist.cluster.simulation.stages.stage import Lifecycle, Stage
 from kubist.cluster.simulation.stages.watcher import is_of_stages
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
@@ -284,13 +283,12 @@ class Stages(Loop):
     async def _play(
         self, key: Ref, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object
     ) -> None:
-        random = Random(f"{SEED} {key.key} {self._histories[key].decisions} play")
-        functions = self._addresses.functions(obj)
-        environment = Environment(self.clock.now(), self._started, KUBERNETES_VERSION, random, functions)
+        functions = environment(self.clock.now(), self._started, KUBERNETES_VERSION)
+        functions |= self._addresses.functions(obj)
         try:
             while job.step < len(stage.steps):
                 step = stage.steps[job.step]
-                await self._actions.perform(step, resource, entry, obj, environment)
+                await self._actions.perform(step, resource, entry, obj, functions)
                 job.step += 1
                 if self._actions.is_deletion(step):
                     self._actions.send_events(stage.steps[job.step :], obj)
