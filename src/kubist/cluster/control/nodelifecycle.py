@@ -13,6 +13,7 @@ from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.podsbynode import PodsByNode
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
+from kubist.model.meta.well_known import NODE_LEASES
 from kubist.storage.cache.cache import Change
 
 GRACE = 50.0
@@ -21,7 +22,6 @@ STARTUP_GRACE = 60.0
 """The same for a node that has never reported a status."""
 LATE = 5.0
 """Delay in seconds from which a check is late, because the clock was moved or the process was stopped."""
-LEASES = "kube-node-lease"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 TAINTS = {
@@ -69,7 +69,7 @@ class NodeLifecycle(Loop):
 
     def _lease_changed(self, change: Change) -> None:
         entry = entry_of(change)
-        if entry.namespace == LEASES and change.new is not None and entry.name in self._beats:
+        if entry.namespace == NODE_LEASES and change.new is not None and entry.name in self._beats:
             self._beats[entry.name] = self.clock.monotonic()
 
     def _node_changed(self, change: Change) -> None:

@@ -11,13 +11,13 @@ from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.filters.authorization.rbac import Rule
 from kubist.api.resources.context import Rules, User
 from kubist.base.jsontext.quoting import quoted
+from kubist.model.meta.well_known import NODE_LEASES
 
 if TYPE_CHECKING:
     from kubist.api.objectstore.registry import Registry
 
 PREFIX = "system:node:"
 GROUP = "system:nodes"
-NODE_LEASES = "kube-node-lease"
 
 Opinion = tuple[bool | None, str]
 
