@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from kubist.api.filters.authentication.clientca import UID
 from kubist.base.http.tls import openssl
 from kubist.base.http.tls.certificates import new_authority
-from kubist.cluster.control.signing import SIGNERS, check, issue, known_names, validity
+from kubist.cluster.control.certificates import SIGNERS, check, issue, known_names, validity
 from kubist.testing import Cluster
 from tests import programs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.workloads import jobbackoff
+from kubist.cluster.control.workloads import jobsync
 from kubist.cluster.control.workloads.jobpods import FINALIZER, INDEX
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobbackoff, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(jobsync, "FIRST_SECONDS", 0.0)
 
 
 def create(cluster: Cluster, name: str = "j", **spec: Any) -> Object:
@@ -119,7 +119,7 @@ def test_failures_up_to_the_limit_are_retried(cluster: Cluster) -> None:
 def test_failed_pod_is_replaced_only_after_the_backoff(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobbackoff, "FIRST_SECONDS", 10.0)
+    monkeypatch.setattr(jobsync, "FIRST_SECONDS", 10.0)
     cluster.clock.set("2026-01-01T00:00:00Z")
     cluster.clock.freeze()
     create(cluster, backoffLimit=6)

@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kubist.cluster.control.workloads.owned import ORPHAN, OwnedIndex, Owner
-from kubist.cluster.control.workloads.pods import slow_start
+from kubist.cluster.control.workloads.pods import ORPHAN, OwnedIndex, Owner, slow_start
 from kubist.storage.cache.entry import Change, Entry, StoredKind
 
 KIND = StoredKind("/registry/pods/", "v1", "Pod", lambda _: {}, orjson.loads)

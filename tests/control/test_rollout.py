@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from kubist.cluster.control.workloads import rollout
-from kubist.cluster.control.workloads.rollout import DESIRED, HISTORY, MAX, REVISION
-from kubist.cluster.control.workloads.rolloutstatus import (
+from kubist.cluster.control.workloads.rollout import (
+    DESIRED,
+    HISTORY,
+    MAX,
+    REVISION,
     deadline_in,
     is_complete,
     made_progress,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.workloads import claims
+from kubist.cluster.control.workloads import statefulsets
 from kubist.cluster.control.workloads.pods import owner_reference
 from kubist.cluster.control.workloads.statefulplan import Plan, keeps_current, ordinal, plan, stateful_status
 from kubist.model.meta.object import Object
@@ -197,7 +197,7 @@ def test_retention_policy_decides_the_owner_of_claims(
     owner = policy(deleted, scaled)
 
     def owners(index: int, *held: Object) -> list[str]:
-        found = claims.wanted_owners(claim(*held), owner, pod(index))
+        found = statefulsets.wanted_owners(claim(*held), owner, pod(index))
         assert found is not None
         return [reference["uid"] for reference in found]
 
@@ -210,18 +210,18 @@ def test_retention_policy_decides_the_owner_of_claims(
 def test_claim_of_an_earlier_set_or_pod_is_left_alone() -> None:
     owner = policy("Delete", "Delete")
     earlier = owner_reference(pod(0)) | {"uid": "earlier"}
-    assert claims.wanted_owners(claim(earlier), owner, pod(0)) is None
-    assert claims.is_stale(claim(earlier), owner, "web-0")
-    assert not claims.is_stale(claim(earlier), owner, "web-1")
-    assert not claims.is_stale(claim(earlier), policy("Delete", "Retain"), "web-0")
+    assert statefulsets.wanted_owners(claim(earlier), owner, pod(0)) is None
+    assert statefulsets.is_stale(claim(earlier), owner, "web-0")
+    assert not statefulsets.is_stale(claim(earlier), owner, "web-1")
+    assert not statefulsets.is_stale(claim(earlier), policy("Delete", "Retain"), "web-0")
 
 
 def test_claim_of_another_controller_keeps_it() -> None:
     other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "x", "controller": True}
     owner = policy("Delete", "Delete")
-    assert claims.has_other_controller(claim(other), owner, pod(0))
-    assert claims.wanted_owners(claim(other, owner_reference(owner)), owner, pod(0)) == [other]
-    assert not claims.has_other_controller(claim(other), policy("Retain", "Retain"), pod(0))
+    assert statefulsets.has_other_controller(claim(other), owner, pod(0))
+    assert statefulsets.wanted_owners(claim(other, owner_reference(owner)), owner, pod(0)) == [other]
+    assert not statefulsets.has_other_controller(claim(other), policy("Retain", "Retain"), pod(0))
 
 
 def test_claims_come_from_templates() -> None:
@@ -229,12 +229,12 @@ def test_claims_come_from_templates() -> None:
         "metadata": {"name": "data", "labels": {"a": "b"}, "annotations": {"c": "d"}},
         "spec": {"x": 1},
     }
-    found = claims.claims_of(stateful(volumeClaimTemplates=[template]), 2)
+    found = statefulsets.claims_of(stateful(volumeClaimTemplates=[template]), 2)
     labels = {"a": "b", "app": "web"}
     metadata = {"name": "data-web-2", "labels": labels, "annotations": {"c": "d"}}
     assert found == {"data": {"metadata": metadata, "spec": {"x": 1}}}
     new = {"spec": {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "other"}]}}
-    claims.add_volumes(new, found)
+    statefulsets.add_volumes(new, found)
     assert new["spec"]["volumes"] == [
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-2"}},
         {"name": "other"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.cluster.control.workloads.victims import DELETION_COST, deletion_cost, victims
+from kubist.cluster.control.workloads.replicasets import DELETION_COST, deletion_cost, victims
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time
 

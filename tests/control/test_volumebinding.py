@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.workloads.volumematch import best_volume, mismatch
+from kubist.cluster.control.workloads.volumes import best_volume, mismatch
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from tests.waiting import wait_for

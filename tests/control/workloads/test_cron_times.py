@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from kubist.cluster.control.workloads import cron
-from kubist.cluster.control.workloads.cronjobs import job_name, new_job
-from kubist.cluster.control.workloads.cronjobtimes import (
+from kubist.cluster.control.workloads.cronjobs import (
     MANY,
     ScheduleError,
     is_too_late,
+    job_name,
     missed_times,
+    new_job,
     seconds_to_next,
 )
 from kubist.model.meta.object import Object

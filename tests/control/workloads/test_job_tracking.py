@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.cluster.control.workloads.jobbackoff import Backoff
-from kubist.cluster.control.workloads.jobsync import BACKOFF, COMPLETE, Outcome, survey
+from kubist.cluster.control.workloads.jobsync import BACKOFF, COMPLETE, Backoff, Outcome, survey
 from kubist.cluster.control.workloads.jobtracking import (
     Tracking,
     copy_status,

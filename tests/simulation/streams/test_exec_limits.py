@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Request
+from kubist.cluster.simulation.kubeletapi.api import Terminal
 from kubist.cluster.simulation.kubeletapi.containers import spec_of
 from kubist.cluster.simulation.kubeletapi.logs import Log, LogOptions
-from kubist.cluster.simulation.kubeletapi.targets import TargetError, target_of
-from kubist.cluster.simulation.kubeletapi.terminal import Terminal
+from kubist.cluster.simulation.kubeletapi.portforward import TargetError, target_of
 from kubist.cluster.simulation.shell import container
 from kubist.cluster.simulation.shell.budget import EXEC
 from kubist.cluster.simulation.shell.environment import (
@@ -156,7 +156,7 @@ def test_long_names_are_extracted(box: Box) -> None:
 def test_archive_has_a_limited_number_of_files(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.run("touch", *(f"/d/{number}" for number in range(20)))
     assert box.run("tar", "cf", "-", "/d")[0] == 0
-    monkeypatch.setattr("kubist.cluster.simulation.shell.tarcommand._MEMBER_LIMIT", 10)
+    monkeypatch.setattr("kubist.cluster.simulation.shell.filecommands._MEMBER_LIMIT", 10)
     assert box.run("tar", "cf", "-", "/d") == (1, "", "tar: No space left on device\n")
 
 

@@ -1,11 +1,25 @@
-"""Node affinity: nodeSelector, and required and preferred terms of nodes."""
+"""Rules of pods about nodes: tolerations of taints, nodeSelector, and required and preferred node affinity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import Labels, Requirement
+
+
+def tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
+    if taint.get("effect") == "PreferNoSchedule":
+        return True
+    for toleration in tolerations:
+        if toleration.get("effect") not in (None, "", taint.get("effect")):
+            continue
+        if toleration.get("key", "") not in ("", taint["key"]):
+            continue
+        if toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
 
 NodeRule = Callable[[str, Labels], bool]
 """Whether a node of a name and with labels matches."""

@@ -1,9 +1,32 @@
-"""Index of pods by their node, for controllers that act when a node changes."""
+"""Indexes for controllers that act when another object changes: names by namespace, and pods by node."""
 
 from __future__ import annotations
 
 from kubist.cluster.control.loop import entry_of
 from kubist.storage.cache.cache import Change
+
+
+class NamesByNamespace:
+    """Names of all objects of a resource."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def apply(self, change: Change) -> None:
+        if change.new is not None:
+            self._names.setdefault(change.new.namespace, set()).add(change.new.name)
+        elif change.old is not None and (names := self._names.get(change.old.namespace)) is not None:
+            names.discard(change.old.name)
+            if not names:
+                del self._names[change.old.namespace]
+
+    def keys(self, namespace: str) -> list[tuple[str, str]]:
+        """Namespace and name of every object in the namespace."""
+        return [(namespace, name) for name in self._names.get(namespace, ())]
+
 
 NODE_NAME = b'"nodeName":"'
 """Start of spec.nodeName in stored JSON. No other field of a pod has this name, and quotes in strings are escaped."""

@@ -14,7 +14,7 @@ from kubist.api.objectclient import ObjectClient
 from kubist.api.objectstore.registry import stored
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control.loop import Loop, entry_of
-from kubist.cluster.control.names import NamesByNamespace
+from kubist.cluster.control.podsbynode import NamesByNamespace
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import ZERO
 from kubist.storage.cache.cache import Change, Collection

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubist.api.kinds.shared.podconditions import mark_disrupted
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
+from kubist.cluster.control.nodeaffinity import tolerated
 from kubist.cluster.control.podsbynode import Key, PodsByNode
-from kubist.cluster.control.tolerations import tolerated
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.storage.cache.cache import Change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kubist.cluster.control.tolerations import tolerated
+from kubist.cluster.control.nodeaffinity import tolerated
 from kubist.cluster.simulation.containers import PodEvent
 from kubist.cluster.simulation.podstatus import TERMINAL
 from kubist.cluster.simulation.scheduler.cycle import ports_conflict

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kubist.cluster.control.nodeaffinity import required_rule
-from kubist.cluster.control.tolerations import tolerated
+from kubist.cluster.control.nodeaffinity import required_rule, tolerated
 from kubist.cluster.control.values import pod_ready, scaled
 from kubist.cluster.control.workloads.pods import available_in
 from kubist.cluster.control.workloads.revisions import HASH_LABEL

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from kubist.cluster.control.workloads import pods as of_pods
 from kubist.cluster.control.workloads import rollout
 from kubist.cluster.control.workloads.pods import PodOwnerLoop
-from kubist.cluster.control.workloads.rollout import HASH, REVISION, Scaling, replicas
-from kubist.cluster.control.workloads.rolloutstatus import (
+from kubist.cluster.control.workloads.rollout import (
+    HASH,
     PROGRESSING,
+    REVISION,
+    Scaling,
     deadline_in,
     has_deadline,
     is_complete,
     mark_paused,
+    replicas,
     rollout_status,
     set_condition,
     set_progress,

@@ -10,10 +10,10 @@ from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import controller_of, entry_of
 from kubist.cluster.control.values import pod_ready
 from kubist.cluster.control.workloads import pods as of_pods
-from kubist.cluster.control.workloads.jobbackoff import Backoff
 from kubist.cluster.control.workloads.jobpods import FINALIZER, is_tracked, new_pod
 from kubist.cluster.control.workloads.jobsync import (
     COMPLETE,
+    Backoff,
     Outcome,
     Plan,
     Progress,

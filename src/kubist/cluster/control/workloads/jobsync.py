@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kubist.cluster.control.values import pod_active, pod_ready
-from kubist.cluster.control.workloads.jobbackoff import Backoff, finish_time, remaining
-from kubist.cluster.control.workloads.jobindexes import Intervals, parse_indexes
 from kubist.cluster.control.workloads.jobpods import (
     NO_INDEX,
     all_index_failures,
@@ -25,7 +23,7 @@ from kubist.cluster.control.workloads.jobpods import (
     replaces_only_failed,
     surplus,
 )
-from kubist.cluster.control.workloads.jobpolicies import judge, met_success_rule
+from kubist.cluster.control.workloads.jobpolicies import Intervals, judge, met_success_rule, parse_indexes
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import parse_time
@@ -284,3 +282,64 @@ def is_complete(found: Progress, active: int) -> bool:
         return False
     completions = found.job["spec"].get("completions")
     return found.succeeded > 0 if completions is None else found.succeeded >= completions
+
+
+# Back-off between failed pods: 10 seconds after the first failure, doubled up to 10 minutes
+
+FIRST_SECONDS = 10.0
+_LONGEST_SECONDS = 600.0
+
+
+class Backoff(NamedTuple):
+    """Failures since the last success of a Job."""
+
+    failures: int = 0
+    last_failure: float = 0.0
+
+    def after(self, succeeded: list[Object], failed: list[Object]) -> Backoff:
+        """Back-off after further pods have finished."""
+        times = sorted(finish_time(pod) for pod in failed)
+        if succeeded:
+            last_success = max(finish_time(pod) for pod in succeeded)
+            times = [time for time in times if time > last_success]
+            return Backoff(len(times), times[-1]) if times else Backoff()
+        return Backoff(self.failures + len(times), times[-1]) if times else self
+
+    def remaining(self, now: float) -> float:
+        return remaining(self.failures, self.last_failure, now)
+
+
+def remaining(failures: int, last_failure: float, now: float) -> float:
+    """Seconds until the next pod may be created."""
+    if not failures:
+        return 0.0
+    delay = min(FIRST_SECONDS * 2.0 ** min(failures - 1, 30), _LONGEST_SECONDS)
+    return max(last_failure + delay - now, 0.0)
+
+
+def finish_time(pod: Object) -> int:
+    """Time at which a pod finished, by its containers, its Ready condition, its deletion or else its creation."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    ended = _containers_finished(pod)
+    if ended is not None:
+        return ended
+    ready = find(status.get("conditions"), "Ready")
+    if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
+        return parse_time(ready["lastTransitionTime"])
+    if "deletionTimestamp" in metadata:
+        return parse_time(metadata["deletionTimestamp"]) - (metadata.get("deletionGracePeriodSeconds") or 0)
+    return parse_time(metadata["creationTimestamp"])
+
+
+def _containers_finished(pod: Object) -> int | None:
+    """Time at which the last container or sidecar ended. None if one of them has not ended."""
+    status = pod.get("status") or {}
+    sidecars = {
+        container["name"]
+        for container in pod["spec"].get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+    held = [*(status.get("containerStatuses") or ())]
+    held += [one for one in status.get("initContainerStatuses") or () if one["name"] in sidecars]
+    times = [((one.get("state") or {}).get("terminated") or {}).get("finishedAt", "") for one in held]
+    return max(map(parse_time, times)) if times and all(times) else None

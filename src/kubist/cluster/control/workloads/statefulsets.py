@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 
-from kubist.cluster.control.workloads import claims, revisions, statefulplan
 from kubist.cluster.control.workloads import pods as of_pods
-from kubist.cluster.control.workloads.pods import PodOwnerLoop
+from kubist.cluster.control.workloads import revisions, statefulplan
+from kubist.cluster.control.workloads.pods import PodOwnerLoop, owner_reference
 from kubist.cluster.control.workloads.revisions import HASH_LABEL, STATEFUL_HASH_LABEL
-from kubist.cluster.control.workloads.statefulplan import POD_INDEX, POD_NAME, ordinal
+from kubist.cluster.control.workloads.statefulplan import POD_INDEX, POD_NAME, ordinal, ordinals
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 
@@ -86,8 +86,8 @@ class StatefulSets(PodOwnerLoop):
         pod["spec"]["hostname"] = name
         if owner["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
-        wanted = claims.claims_of(owner, index)
-        claims.add_volumes(pod, wanted)
+        wanted = claims_of(owner, index)
+        add_volumes(pod, wanted)
         if self._has_stale_claim(owner, wanted, name):
             self.queue.add_soon((metadata["namespace"], metadata["name"]), STALE_SECONDS)
             return
@@ -114,7 +114,7 @@ class StatefulSets(PodOwnerLoop):
         """Repairs the labels and claims of a pod."""
         name = pod["metadata"]["name"]
         if pod["status"].get("phase") == "Pending":
-            await self._create_claims(owner, claims.claims_of(owner, ordinal(owner, pod)), name)
+            await self._create_claims(owner, claims_of(owner, ordinal(owner, pod)), name)
         await self._set_claim_owners(owner, pod)
         if (pod["metadata"].get("labels") or {}).get(POD_NAME) == name:
             return
@@ -130,7 +130,7 @@ class StatefulSets(PodOwnerLoop):
     def _has_stale_claim(self, owner: Object, wanted: dict[str, Object], pod_name: str) -> bool:
         for claim in wanted.values():
             held = self._claim(owner, claim["metadata"]["name"])
-            if held is not None and claims.is_stale(held, owner, pod_name):
+            if held is not None and is_stale(held, owner, pod_name):
                 return True
         return False
 
@@ -158,12 +158,12 @@ class StatefulSets(PodOwnerLoop):
 
     async def _set_claim_owners(self, owner: Object, pod: Object) -> None:
         """Sets the owners of a pod's claims by the retention policy of the set."""
-        for claim in claims.claims_of(owner, ordinal(owner, pod)).values():
+        for claim in claims_of(owner, ordinal(owner, pod)).values():
             name = claim["metadata"]["name"]
             held = self._claim(owner, name)
             if held is None:
                 continue
-            if claims.has_other_controller(held, owner, pod):
+            if has_other_controller(held, owner, pod):
                 text = (
                     f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging "
                     "controller, the retention policy is ignored for this claim"
@@ -171,7 +171,7 @@ class StatefulSets(PodOwnerLoop):
                 self.events.emit(owner, "Warning", "ConflictingController", text)
 
             def edit(found: Object) -> Object | None:
-                wanted = claims.wanted_owners(found, owner, pod)
+                wanted = wanted_owners(found, owner, pod)
                 if wanted is None:
                     return None
                 found["metadata"]["ownerReferences"] = wanted
@@ -191,3 +191,86 @@ class StatefulSets(PodOwnerLoop):
             self.events.emit(owner, "Normal", f"Successful{verb.title()}", f"{text} {done}")
         else:
             self.events.emit(owner, "Warning", f"Failed{verb.title()}", f"{text} failed error: {error}")
+
+
+# PersistentVolumeClaims: claims from templates, and owners by the retention policy
+
+_RETAIN = "Retain"
+
+
+def claims_of(owner: Object, index: int) -> dict[str, Object]:
+    """Claims of a pod by the name of their volume."""
+    labels = owner["spec"]["selector"].get("matchLabels") or {}
+    claims = {}
+    for template in owner["spec"].get("volumeClaimTemplates") or ():
+        kept = template["metadata"]
+        metadata: Object = {"name": f"{kept['name']}-{owner['metadata']['name']}-{index}"}
+        metadata["labels"] = {**(kept.get("labels") or {}), **labels}
+        if kept.get("annotations"):
+            metadata["annotations"] = dict(kept["annotations"])
+        claims[kept["name"]] = {"metadata": metadata, "spec": copy.deepcopy(template["spec"])}
+    return claims
+
+
+def add_volumes(pod: Object, claims: dict[str, Object]) -> None:
+    """Adds the claims to a new pod as volumes. They replace volumes of the same name."""
+    if not claims:
+        return
+    volumes = [
+        {"name": name, "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
+        for name, claim in claims.items()
+    ]
+    kept = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in claims]
+    pod["spec"]["volumes"] = [*volumes, *kept]
+
+
+def policy_of(owner: Object) -> tuple[str, str]:
+    """whenDeleted and whenScaled of the retention policy."""
+    policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    return policy.get("whenDeleted", _RETAIN), policy.get("whenScaled", _RETAIN)
+
+
+def is_stale(claim: Object, owner: Object, pod_name: str) -> bool:
+    """Whether a claim waits for its deletion with an earlier pod of this name. A new pod must wait for it."""
+    return policy_of(owner)[1] != _RETAIN and any(
+        reference.get("kind") == "Pod" and reference.get("name") == pod_name
+        for reference in claim["metadata"].get("ownerReferences") or ()
+    )
+
+
+def wanted_owners(claim: Object, owner: Object, pod: Object) -> list[Object] | None:
+    """ownerReferences of a claim by the retention policy. None if they must not change: the claim still belongs to an
+    earlier set or pod of the same name."""
+    held = claim["metadata"].get("ownerReferences") or []
+    ours = [reference for reference in held if _names(reference, owner) or _names(reference, pod)]
+    uids = (owner["metadata"]["uid"], pod["metadata"]["uid"])
+    if any(reference.get("uid") not in uids for reference in ours):
+        return None
+    others = [reference for reference in held if reference not in ours]
+    if has_other_controller(claim, owner, pod):
+        return others
+    when_deleted, when_scaled = policy_of(owner)
+    is_surplus = ordinal(owner, pod) not in ordinals(owner)
+    if when_scaled != _RETAIN and is_surplus:
+        return [*others, owner_reference(pod)]
+    if when_deleted != _RETAIN:
+        return [*others, owner_reference(owner)]
+    return others
+
+
+def has_other_controller(claim: Object, owner: Object, pod: Object) -> bool:
+    """Whether another controller owns a claim that the retention policy would delete."""
+    if policy_of(owner) == (_RETAIN, _RETAIN):
+        return False
+    return any(
+        reference.get("controller") and not _names(reference, owner) and not _names(reference, pod)
+        for reference in claim["metadata"].get("ownerReferences") or ()
+    )
+
+
+def _names(reference: Object, obj: Object) -> bool:
+    return (reference.get("apiVersion"), reference.get("kind"), reference.get("name")) == (
+        obj["apiVersion"],
+        obj["kind"],
+        obj["metadata"]["name"],
+    )

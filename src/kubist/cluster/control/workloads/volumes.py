@@ -3,19 +3,15 @@ volumes hold no data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.staged import governs, listen
 from kubist.cluster.control.workloads import pods as of_pods
-from kubist.cluster.control.workloads.volumematch import (
-    best_volume,
-    capacity_of,
-    is_reserved_for,
-    mismatch,
-    size_of,
-)
 from kubist.model.meta.object import Object
+from kubist.model.meta.quantity import parse_quantity
+from kubist.model.meta.selectors import label_selector
 from kubist.model.meta.status import APIError
 from kubist.storage.cache.cache import Change
 
@@ -125,7 +121,7 @@ class Volumes(Loop):
         if is_free and (why := mismatch(volume, claim)):
             text = f'Cannot bind to requested volume "{name}": {why}'
             self.events.emit(claim, "Warning", "VolumeMismatch", text)
-        elif not is_free and not is_reserved_for(volume, claim):
+        elif not is_free and not _is_reserved_for(volume, claim):
             text = f'volume "{name}" already bound to a different claim.'
             self.events.emit(claim, "Warning", "FailedBinding", text)
         else:
@@ -144,7 +140,7 @@ class Volumes(Loop):
 
         def take(held: Object) -> Object | None:
             reference = held["spec"].get("claimRef")
-            if reference and not is_reserved_for(held, claim):
+            if reference and not _is_reserved_for(held, claim):
                 return None
             if not reference:
                 held["metadata"].setdefault("annotations", {})[BY_CONTROLLER] = "yes"
@@ -171,7 +167,7 @@ class Volumes(Loop):
         where = (metadata["name"], metadata["namespace"])
         await self.client.update("persistentvolumes", name, "", take)
         taken = self.client.get("persistentvolumes", name)
-        if taken is None or not is_reserved_for(taken, claim):
+        if taken is None or not _is_reserved_for(taken, claim):
             self.queue.add(Claim(metadata["namespace"], metadata["name"]))
             return
         await self._set_phase(name, "Bound")
@@ -225,10 +221,10 @@ class Volumes(Loop):
             await self.client.update("persistentvolumeclaims", *where, lost, subresource="status")
             return
         if claim["status"].get("phase") != "Bound":
-            if not volume["spec"].get("claimRef") or is_reserved_for(volume, claim):
+            if not volume["spec"].get("claimRef") or _is_reserved_for(volume, claim):
                 await self._bind(claim, volume)
             return
-        if not _is_simulated(volume) or capacity_of(volume) >= size_of(claim):
+        if not _is_simulated(volume) or _capacity_of(volume) >= _size_of(claim):
             return
         size = {"storage": claim["spec"]["resources"]["requests"]["storage"]}
 
@@ -280,3 +276,65 @@ def _reference(claim: Object) -> Object:
         "name": metadata["name"],
         "uid": metadata["uid"],
     }
+
+
+# Match of claims and volumes, as the persistent volume controller finds a volume for a claim
+
+
+def _size_of(claim: Object) -> int:
+    """Requested size, in units of 10⁻⁹ bytes."""
+    return parse_quantity(claim["spec"]["resources"]["requests"]["storage"]).nanos
+
+
+def _capacity_of(volume: Object) -> int:
+    return parse_quantity((volume["spec"].get("capacity") or {}).get("storage", "0")).nanos
+
+
+def _is_reserved_for(volume: Object, claim: Object) -> bool:
+    """Whether a volume names a claim. Without a UID it was reserved before the claim existed."""
+    reference = volume["spec"].get("claimRef") or {}
+    metadata = claim["metadata"]
+    place = (reference.get("namespace"), reference.get("name"))
+    return place == (metadata["namespace"], metadata["name"]) and reference.get("uid") in (
+        None,
+        "",
+        metadata["uid"],
+    )
+
+
+def mismatch(volume: Object, claim: Object) -> str:
+    """Reason for which a volume cannot be bound to a claim, in the words of the reference. Empty if there is none."""
+    spec, wanted, name = volume["spec"], claim["spec"], volume["metadata"]["name"]
+    if "deletionTimestamp" in volume["metadata"]:
+        return f'the volume is marked for deletion "{name}"'
+    if _capacity_of(volume) < _size_of(claim):
+        return "requested PV is too small"
+    for part in ("storageClassName", "volumeAttributesClassName"):
+        if (spec.get(part) or "") != (wanted.get(part) or ""):
+            return f"{part} does not match"
+    if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+        return "incompatible volumeMode"
+    if not set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ()):
+        return "incompatible accessMode"
+    return ""
+
+
+def suits(volume: Object, claim: Object) -> bool:
+    """Whether a volume has the class, mode, access modes, labels and size that a claim asks for."""
+    selector = claim["spec"].get("selector")
+    return not mismatch(volume, claim) and (
+        selector is None or label_selector(selector).matches(volume["metadata"].get("labels"))
+    )
+
+
+def best_volume(volumes: Iterable[Object], claim: Object) -> Object | None:
+    """Volume that is reserved for the claim, or else the smallest free one that suits."""
+    found: Object | None = None
+    for volume in volumes:
+        if _is_reserved_for(volume, claim):
+            return volume
+        if volume["spec"].get("claimRef") or not suits(volume, claim):
+            continue
+        if found is None or _capacity_of(volume) < _capacity_of(found):
+            found = volume
+    return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from kubist.api.request import query_values
 from kubist.api.verbs.websockets import is_websocket, offered_protocols
@@ -12,14 +14,15 @@ from kubist.base import eager_task
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.cluster.simulation.kubeletapi import channels
+from kubist.cluster.simulation.kubeletapi.containers import shown
 from kubist.cluster.simulation.kubeletapi.remotecommand import (
     CREATION_SECONDS,
     check_upgrade,
+    decode_message,
+    encode_message,
     spdy_headers,
     spdy_protocol,
 )
-from kubist.cluster.simulation.kubeletapi.targets import Target, TargetError, explanation, is_port, target_of
 from kubist.model.meta.object import Object
 
 PROTOCOL = "portforward.k8s.io"
@@ -75,7 +78,7 @@ def _ports(request: Request) -> list[int]:
         raise ValueError('query parameter "port" is required')
     texts = [text for value in values for text in value.split(",")]
     for text in texts:
-        if not is_port(text):
+        if not _is_port(text):
             raise ValueError('port "0" must be > 0' if text == "0" else _not_a_port(text[:20]))
     ports = [int(text) for text in texts]
     if len(ports) > PORT_LIMIT:
@@ -194,7 +197,7 @@ class SpdyForward:
 
     def _opened(self, stream: SpdyStream) -> bool:
         kind, port = stream.headers.get("streamtype", ""), stream.headers.get("port", "")
-        if kind not in ("data", "error") or not is_port(port):
+        if kind not in ("data", "error") or not _is_port(port):
             return False
         # Clients without request IDs open the error stream just before its data stream.
         default = str(stream.number if kind == "error" else stream.number - 2)
@@ -282,9 +285,76 @@ class ChannelForward:
             self._send(2 * place + 1, _failure(self._pod(), port, why))
 
     def _send(self, channel: int, data: bytes) -> None:
-        self.conversation.write(channels.encode(channel, data, as_text=self._base64))
+        self.conversation.write(encode_message(channel, data, as_text=self._base64))
 
     def _message(self, data: bytes) -> None:
-        found = channels.decode(data, as_text=self._base64)
+        found = decode_message(data, as_text=self._base64)
         if found is not None and found[0] % 2 == 0 and found[0] // 2 < len(self._inlets):
             self._inlets[found[0] // 2].feed(found[1])
+
+
+# Targets of port-forward and proxy: a local address that the pod's annotation names, or the built-in response
+
+_ANNOTATION = "kubist.io/port-forward"
+
+
+class Target(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class TargetError(Exception):
+    """The port cannot be forwarded. The text says why and what to do."""
+
+
+def target_of(pod: Object, port: int, request: Request) -> Target | None:
+    """Local address of a pod's port; None if the annotation names none. Raises TargetError.
+
+    Only loopback addresses are allowed, and only for clients on the machine of the server. Otherwise users that may
+    create pods could reach services of that machine that are not open to the network.
+    """
+    text = (pod["metadata"].get("annotations") or {}).get(_ANNOTATION, "")
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        number, equals, address = part.partition("=")
+        host, colon, local = address.strip().rpartition(":")
+        if not (equals and colon and _is_port(number.strip()) and _is_port(local)):
+            raise TargetError(
+                f'annotation {_ANNOTATION}: "{part[:100]}" is not of the form PORT=127.0.0.1:PORT'
+            )
+        if int(number) == port:
+            host = "127.0.0.1" if host == "localhost" else host.strip("[]")
+            if not is_loopback(host):
+                raise TargetError(
+                    f'annotation {_ANNOTATION}: "{host}" is not a loopback address, such as 127.0.0.1'
+                )
+            if not is_loopback(request.peer[0]):
+                raise TargetError(
+                    f"annotation {_ANNOTATION} is only for clients on the machine of the server"
+                )
+            return Target(host, int(local))
+    return None
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
+
+
+def explanation(pod: Object, port: int) -> str:
+    """Body of the built-in response."""
+    return (
+        f"kubist: pod {shown(pod)} is simulated: nothing runs behind port {port}. "
+        f"To reach a local service, annotate the pod with {_ANNOTATION}: {port}=127.0.0.1:PORT\n"
+    )

@@ -7,7 +7,7 @@ from kubist.base.http.client.calls import explain
 from kubist.base.http.client.pool import LIMIT, Where, begin
 from kubist.base.http.client.responses import pieces, read_head
 from kubist.base.http.messages import Headers, Request, Response
-from kubist.cluster.simulation.kubeletapi.targets import Target, TargetError, explanation, target_of
+from kubist.cluster.simulation.kubeletapi.portforward import Target, TargetError, explanation, target_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import bad_request, unavailable
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from kubist.api.verbs.websockets import is_websocket, offered_protocols
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.cluster.simulation.kubeletapi import channels
 from kubist.cluster.simulation.shell.container import Io
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, bad_request, internal_error
@@ -182,7 +183,7 @@ class WebSocketCommand:
             self._send(ERROR, text)
 
     def _message(self, data: bytes) -> None:
-        found = channels.decode(data, as_text=self._base64)
+        found = decode_message(data, as_text=self._base64)
         if found is None or self._stdin is None:
             return
         channel, payload = found
@@ -193,7 +194,7 @@ class WebSocketCommand:
             self._stdin.feed(payload)
 
     def _send(self, channel: int, data: bytes) -> None:
-        self.conversation.write(channels.encode(channel, data, as_text=self._base64))
+        self.conversation.write(encode_message(channel, data, as_text=self._base64))
 
     async def read(self) -> bytes:
         return await self._stdin.read() if self._stdin is not None else b""
@@ -287,3 +288,25 @@ def failure(error: Exception | str) -> Object:
     """Status of a command that could not run."""
     found = error if isinstance(error, APIError) else internal_error(str(error))
     return {key: value for key, value in found.status().items() if key not in ("kind", "apiVersion")}
+
+
+# Messages of the WebSocket protocols
+
+
+def encode_message(channel: int, data: bytes, *, as_text: bool) -> bytes:
+    """Message of the WebSocket protocols `channel.k8s.io`: a channel number, then data. The base64 forms are text."""
+    if as_text:
+        return bytes([ord("0") + channel]) + base64.b64encode(data)
+    return bytes([channel]) + data
+
+
+def decode_message(message: bytes, *, as_text: bool) -> tuple[int, bytes] | None:
+    """Channel and data of a message; None if it is empty or malformed, because a kubelet ignores such messages."""
+    if not message:
+        return None
+    if not as_text:
+        return message[0], message[1:]
+    try:
+        return message[0] - ord("0"), base64.b64decode(message[1:], validate=True)
+    except (binascii.Error, ValueError):
+        return None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.podinfo import PodInfo, Term
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import Counts, NodeInfo, Snapshot
-from kubist.cluster.simulation.scheduler.terms import Term
 
 PLUGIN = "InterPodAffinity"
 AFFINITY = Refusal(PLUGIN, ("node(s) didn't match pod affinity rules",), resolvable=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from kubist.cluster.control.tolerations import tolerated
+from kubist.cluster.control.nodeaffinity import tolerated
 from kubist.cluster.simulation.scheduler.podinfo import Constraint, PodInfo
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import Counts, NodeInfo, Snapshot

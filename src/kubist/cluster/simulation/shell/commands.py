@@ -9,10 +9,9 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from kubist.cluster.simulation.shell import filecommands
-from kubist.cluster.simulation.shell.arithmetic import calculate, integer
 from kubist.cluster.simulation.shell.errors import Exit, Failure, Jump, Late, Unsupported
-from kubist.cluster.simulation.shell.filecommands import Command, Result
-from kubist.cluster.simulation.shell.tarcommand import tar
+from kubist.cluster.simulation.shell.filecommands import Command, Result, tar
+from kubist.cluster.simulation.shell.syntax import calculate, integer
 
 if TYPE_CHECKING:
     from kubist.cluster.simulation.shell.shell import Shell
