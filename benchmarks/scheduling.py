@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubist.cluster.simulation.scheduler.cycle import Cycle, choose
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.snapshot import Snapshot
 from kubist.cluster.simulation.scheduler.volumes import Volumes
 from kubist.model.meta.object import Object

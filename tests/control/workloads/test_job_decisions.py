@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.workloads.jobpods import INDEX, NO_INDEX, new_pod
-from kubist.cluster.control.workloads.jobpolicies import Intervals, parse_indexes
-from kubist.cluster.control.workloads.jobsync import (
+from kubist.cluster.control.workloads.job_pods import INDEX, NO_INDEX, new_pod
+from kubist.cluster.control.workloads.job_policies import Intervals, parse_indexes
+from kubist.cluster.control.workloads.job_sync import (
     BACKOFF,
     DEADLINE,
     Backoff,

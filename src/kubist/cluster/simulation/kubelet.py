@@ -1,6 +1,6 @@
 """Simulated kubelet: takes the pods of simulated nodes through their states. No container runs.
 
-`podmachine` decides what happens to a pod. The loop supplies the facts, writes the status and waits for the time of
+`pod_machine` decides what happens to a pod. The loop supplies the facts, writes the status and waits for the time of
 the next step. A waiting pod costs one timer, or an entry in the index of the objects that pods wait for.
 """
 
@@ -14,17 +14,17 @@ from functools import partial
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control import usage
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
-from kubist.cluster.control.staged import governs, listen
-from kubist.cluster.simulation import outcomes, podneeds, scripting
+from kubist.cluster.control.staging import governs, listen
+from kubist.cluster.simulation import outcomes, pod_needs, scripting
 from kubist.cluster.simulation.actors import KUBELET
 from kubist.cluster.simulation.commands import Run, file_scopes, run_of
-from kubist.cluster.simulation.containermachine import Memory, Surroundings
+from kubist.cluster.simulation.container_machine import Memory, Surroundings
 from kubist.cluster.simulation.containers import PodEvent
 from kubist.cluster.simulation.nodes import POD_NETWORK, SIMULATED
-from kubist.cluster.simulation.outcomedefaults import annotations_above, defaults_for
-from kubist.cluster.simulation.podadmission import needs_admission, rejection_of
-from kubist.cluster.simulation.podmachine import advance
-from kubist.cluster.simulation.podstatus import NODE_ADDRESS, TERMINAL
+from kubist.cluster.simulation.outcome_defaults import annotations_above, defaults_for
+from kubist.cluster.simulation.pod_admission import needs_admission, rejection_of
+from kubist.cluster.simulation.pod_machine import advance
+from kubist.cluster.simulation.pod_status import NODE_ADDRESS, TERMINAL
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
@@ -47,7 +47,7 @@ class Kubelet(Loop):
         super().__init__(client)
         self._pods = self.client.collection("pods")
         self._nodes = self.client.collection("nodes")
-        self._needed = {resource: self.client.resource(resource) for resource in podneeds.RESOURCES}
+        self._needed = {resource: self.client.resource(resource) for resource in pod_needs.RESOURCES}
         self._addresses = Addresses(self.client)
         self._files = Files()
         self._memories: dict[Key, tuple[str, Memory]] = {}
@@ -65,7 +65,7 @@ class Kubelet(Loop):
         listen(self.client, self)
         self.watch("nodes", self._node_changed)
         self.watch("pods", self._pod_changed)
-        for resource in podneeds.RESOURCES:
+        for resource in pod_needs.RESOURCES:
             self.watch(resource, partial(self._needed_changed, resource))
 
     def stages_changed(self) -> None:
@@ -197,7 +197,7 @@ class Kubelet(Loop):
             self._memories.pop(key, None)
 
     def _surroundings(self, key: Key, pod: Object, node: Object, memory: Memory) -> Surroundings:
-        missing = podneeds.missing_for(pod, lambda resource, name: self._look_up(resource, key[0], name))
+        missing = pod_needs.missing_for(pod, lambda resource, name: self._look_up(resource, key[0], name))
         self._set_needs(key, missing.objects if missing is not None else set())
         owner = controller_of(pod)
 

@@ -9,10 +9,10 @@ import zlib
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
-from kubist.cluster.control.nodelifecycle import Heartbeats
-from kubist.cluster.control.staged import governs, listen
+from kubist.cluster.control.node_lifecycle import Heartbeats
+from kubist.cluster.control.staging import governs, listen
 from kubist.cluster.simulation.actors import KUBELET
-from kubist.cluster.simulation.nodeobjects import (
+from kubist.cluster.simulation.node_objects import (
     NOT_READY,
     SIMULATED,
     STATE,

@@ -3,9 +3,9 @@ that fit: the highest sum of kube-scheduler's scores, else the least used one.""
 
 from __future__ import annotations
 
-from kubist.cluster.control.nodeaffinity import tolerated
-from kubist.cluster.simulation.scheduler.podaffinity import PodAffinity, attraction
-from kubist.cluster.simulation.scheduler.podinfo import MOST_TERMS, PodInfo, Port
+from kubist.cluster.control.node_fit import tolerated
+from kubist.cluster.simulation.scheduler.pod_affinity import PodAffinity, attraction
+from kubist.cluster.simulation.scheduler.pod_info import MOST_TERMS, PodInfo, Port
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import NodeInfo, Snapshot
 from kubist.cluster.simulation.scheduler.spread import Spread, soft_scores

@@ -13,7 +13,7 @@ from kubist.cluster.control.queue import Queue
 from kubist.cluster.simulation.actors import SCHEDULER
 from kubist.cluster.simulation.scheduler import writes
 from kubist.cluster.simulation.scheduler.cycle import NO_NODES, Cycle, Rejected, choose
-from kubist.cluster.simulation.scheduler.podinfo import Key, PodInfo
+from kubist.cluster.simulation.scheduler.pod_info import Key, PodInfo
 from kubist.cluster.simulation.scheduler.preemption import TERMINATING, Budget, Candidate, find_candidate
 from kubist.cluster.simulation.scheduler.refusal import Refusal, summary
 from kubist.cluster.simulation.scheduler.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.api.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
 from kubist.api.objectclient import Edit, ObjectClient
 from kubist.cluster.control.events import reference_to
-from kubist.cluster.simulation.scheduler.podinfo import Key, PodInfo
+from kubist.cluster.simulation.scheduler.pod_info import Key, PodInfo
 from kubist.cluster.simulation.scheduler.volumes import SELECTED_NODE, Binding
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object

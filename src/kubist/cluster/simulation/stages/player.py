@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kubist.api.config import KUBERNETES_VERSION
 from kubist.api.objectclient import ObjectClient
 from kubist.api.resources.resource import Resource
-from kubist.cluster.control import staged
+from kubist.cluster.control import staging
 from kubist.cluster.control.loop import Loop
 from kubist.cluster.simulation.actors import STAGES
 from kubist.cluster.simulation.stages import sources
@@ -95,7 +95,7 @@ class Stages(Loop):
         self._histories: dict[Ref, History] = {}
 
     def follow(self) -> None:
-        staged.claim(self.client, self._governs)
+        staging.claim(self.client, self._governs)
         cache = self.client.registry.cache
         cache.followers.add(self)
         loaded = [collection for collection in cache.collections.values() if collection.loaded]
@@ -105,7 +105,7 @@ class Stages(Loop):
         self._arrange()
 
     async def stop(self) -> None:
-        staged.release(self.client)
+        staging.release(self.client)
         self.client.registry.cache.followers.discard(self)
         await super().stop()
 
@@ -193,7 +193,7 @@ class Stages(Loop):
                 self._complain(stage.object, "UnknownResource", message)
         self._unknown = unknown
         if any(before.get(prefix) is not self._lifecycles.get(prefix) for prefix in self._prefixes.values()):
-            staged.notify(self.client)
+            staging.notify(self.client)
 
     def _complain(self, stage: Object, reason: str, message: str) -> None:
         """Reports a problem of a Stage: as an Event if it is an object of the server, and in the log."""
@@ -203,7 +203,7 @@ class Stages(Loop):
         log.warning("Stage %s: %s", name, message)
 
     def _governs(self, resource: str, obj: Object) -> bool:
-        """Rule of `staged.governs`."""
+        """Rule of `staging.governs`."""
         found = self._lifecycles.get(self._prefixes.get(resource, ""))
         return found is not None and found[1].drives(resource, Subject(obj, self.clock.now(), Random(SEED)))
 
@@ -235,9 +235,8 @@ class Stages(Loop):
         if left > 0:
             self.queue.add_after(key, left)
             return
-        await self._play(
-            key, job, job.stage, resource, entry, obj or await self.client.in_version(resource, entry)
-        )
+        obj = obj or await self.client.in_version(resource, entry)
+        await self._play(job, job.stage, resource, entry, obj)
 
     def _forget(self, key: Ref) -> None:
         self._end_job(key)
@@ -280,9 +279,7 @@ class Stages(Loop):
             delay = max(delay, PAUSE)
         return Job(entry.revision, lifecycle, stage, now + delay)
 
-    async def _play(
-        self, key: Ref, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object
-    ) -> None:
+    async def _play(self, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object) -> None:
         functions = environment(self.clock.now(), self._started, KUBERNETES_VERSION)
         functions |= self._addresses.functions(obj)
         try:
