@@ -12,8 +12,8 @@ import pytest
 
 from kubist.base.http.messages import Request
 from kubist.cluster.simulation.kubelet_api.api import Terminal
-from kubist.cluster.simulation.kubelet_api.containers import spec_of
 from kubist.cluster.simulation.kubelet_api.logs import Log, LogOptions
+from kubist.cluster.simulation.kubelet_api.pods import spec_of
 from kubist.cluster.simulation.kubelet_api.portforward import TargetError, target_of
 from kubist.cluster.simulation.shell import container
 from kubist.cluster.simulation.shell.budget import EXEC

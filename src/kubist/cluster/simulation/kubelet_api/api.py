@@ -16,15 +16,6 @@ from kubist.cluster.simulation.actors import KUBELET
 from kubist.cluster.simulation.commands import Run, random_number
 from kubist.cluster.simulation.containers import user_of
 from kubist.cluster.simulation.kubelet_api import logs, portforward, proxy, remotecommand
-from kubist.cluster.simulation.kubelet_api.containers import (
-    PodWatch,
-    annotation,
-    has_ended,
-    is_running,
-    shown,
-    spec_of,
-    status_of,
-)
 from kubist.cluster.simulation.kubelet_api.handlers import (
     Exec,
     ExecHandler,
@@ -36,6 +27,15 @@ from kubist.cluster.simulation.kubelet_api.handlers import (
     run_logs,
 )
 from kubist.cluster.simulation.kubelet_api.logs import LogOptions
+from kubist.cluster.simulation.kubelet_api.pods import (
+    PodWatch,
+    annotation,
+    has_ended,
+    is_running,
+    shown,
+    spec_of,
+    status_of,
+)
 from kubist.cluster.simulation.kubelet_api.remotecommand import Wanted, exit_status
 from kubist.cluster.simulation.shell.budget import EXEC, FORESEEN, Budget
 from kubist.cluster.simulation.shell.container import Clock, Container, Io, Sink

@@ -10,7 +10,7 @@ from kubist.api.request import truthy
 from kubist.api.verbs.websockets import BASE64, is_websocket, stream_protocol
 from kubist.base.http.messages import Answer, Request, Response, Stream, StreamWriter
 from kubist.base.offload import away
-from kubist.cluster.simulation.kubelet_api.containers import PodWatch, is_running, status_of
+from kubist.cluster.simulation.kubelet_api.pods import PodWatch, is_running, status_of
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError, bad_request
 from kubist.model.meta.times import format_time, parse_time

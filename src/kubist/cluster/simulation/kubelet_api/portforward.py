@@ -14,7 +14,7 @@ from kubist.base import eager_task
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.cluster.simulation.kubelet_api.containers import shown
+from kubist.cluster.simulation.kubelet_api.pods import shown
 from kubist.cluster.simulation.kubelet_api.remotecommand import (
     CREATION_SECONDS,
     check_upgrade,

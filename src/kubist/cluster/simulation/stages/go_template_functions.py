@@ -68,27 +68,27 @@ def kind_of(value: Any) -> str:
     return "slice" if isinstance(value, list) else "map"
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Value as Go's %v prints it."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return f"[{' '.join(shown(item) for item in value)}]"
+        return f"[{' '.join(text_of(item) for item in value)}]"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{shown(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{text_of(value[key])}' for key in sorted(value))}]"
     return str(value)
 
 
-def described(value: Any) -> str:
+def description_of(value: Any) -> str:
     if value is None:
         return "nil"
-    text = shown(value)
+    text = text_of(value)
     return f"{kind_of(value)} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
-def quoted(text: str) -> str:
+def literal_of(text: str) -> str:
     """String literal of Go and YAML."""
     return json.dumps(text, ensure_ascii=False)
 
@@ -96,7 +96,7 @@ def quoted(text: str) -> str:
 def field_of(value: Any, name: str) -> Any:
     """`.name` of a value."""
     if value is not None and not isinstance(value, dict):
-        raise StageError(f"cannot take the field {name} of {described(value)}")
+        raise StageError(f"cannot take the field {name} of {description_of(value)}")
     return value.get(name) if value else None
 
 
@@ -105,7 +105,7 @@ def pairs(value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
         return [(key, value[key]) for key in sorted(value)]
     if value is not None and not isinstance(value, list):
-        raise StageError(f"range cannot go through {described(value)}")
+        raise StageError(f"range cannot go through {description_of(value)}")
     return list(enumerate(value or ()))
 
 
@@ -143,7 +143,7 @@ def _same(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
     if isinstance(a, list | dict) or isinstance(b, list | dict):
-        raise StageError(f"{described(a)} and {described(b)} cannot be compared")
+        raise StageError(f"{description_of(a)} and {description_of(b)} cannot be compared")
     first, second = _comparable(a, b)
     return bool(first == second)
 
@@ -155,7 +155,7 @@ def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
     if isinstance(b, Number) and kind_of(a) == "int":
         return a, b.value()
     if kind_of(a) != kind_of(b):
-        raise StageError(f"incompatible types for comparison: {described(a)} and {described(b)}")
+        raise StageError(f"incompatible types for comparison: {description_of(a)} and {description_of(b)}")
     return a, b
 
 
@@ -164,7 +164,7 @@ def _order(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
     def run(a: Any, b: Any) -> bool:
         if kind_of(a) not in ("int", "string") or kind_of(b) not in ("int", "string"):
-            raise StageError(f"{described(a)} and {described(b)} have no order")
+            raise StageError(f"{description_of(a)} and {description_of(b)} have no order")
         if isinstance(a, Number) and isinstance(b, Number):
             return test(a.value(), b.value())
         return test(*_comparable(a, b))
@@ -174,7 +174,7 @@ def _order(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise StageError(f"expected an integer but got {described(value)}")
+        raise StageError(f"expected an integer but got {description_of(value)}")
     return value
 
 
@@ -182,7 +182,7 @@ def _index(value: Any, *keys: Any) -> Any:
     for key in keys:
         if isinstance(value, dict):
             if not isinstance(key, str) or isinstance(key, Number):
-                raise StageError(f"expected a string but got {described(key)}")
+                raise StageError(f"expected a string but got {description_of(key)}")
             value = value.get(key)
         elif isinstance(value, list):
             at = _integer(key)
@@ -190,13 +190,13 @@ def _index(value: Any, *keys: Any) -> Any:
                 raise StageError(f"the index {at} is out of range, the length is {len(value)}")
             value = value[at]
         else:
-            raise StageError(f"cannot index {described(value)}")
+            raise StageError(f"cannot index {description_of(value)}")
     return value
 
 
 def _length(value: Any) -> int:
     if not isinstance(value, str | list | dict):
-        raise StageError(f"{described(value)} has no length")
+        raise StageError(f"{description_of(value)} has no length")
     return len(value.encode()) if isinstance(value, str) else len(value)
 
 
@@ -211,36 +211,36 @@ def _printf(layout: Any, *arguments: Any) -> str:
     if not isinstance(layout, str):
         raise StageError("the first argument must be a string")
     check_layout(layout)
-    left = list(arguments)
+    rest = list(arguments)
 
     def formatted(match: re.Match[str]) -> str:
         if match[1] == "%":
             return "%"
-        return _formatted(match[1], left.pop(0)) if left else f"%!{match[1]}(MISSING)"
+        return _formatted(match[1], rest.pop(0)) if rest else f"%!{match[1]}(MISSING)"
 
     text = _VERB.sub(formatted, layout)
-    extra = ", ".join(f"{kind_of(value)}={shown(value)}" for value in left)
-    return f"{text}%!(EXTRA {extra})" if left else text
+    extra = ", ".join(f"{kind_of(value)}={text_of(value)}" for value in rest)
+    return f"{text}%!(EXTRA {extra})" if rest else text
 
 
 def _formatted(verb: str, value: Any) -> str:
     kinds = {"s": ("string", "slice", "map"), "d": ("int",), "q": ("string",), "t": ("bool",)}
     kind = kind_of(value)
     if verb == "v" or kind in kinds[verb]:
-        return quoted(value) if verb == "q" else shown(value)
-    return f"%!{verb}(<nil>)" if value is None else f"%!{verb}({kind}={shown(value)})"
+        return literal_of(value) if verb == "q" else text_of(value)
+    return f"%!{verb}(<nil>)" if value is None else f"%!{verb}({kind}={text_of(value)})"
 
 
 def _quote(value: Any) -> str:
     """`Quote`: the JSON text of a value as a string literal."""
     if isinstance(value, str) and not isinstance(value, Number):
-        return quoted(value)
-    return quoted(orjson.dumps(plain(value)).decode())
+        return literal_of(value)
+    return literal_of(orjson.dumps(plain(value)).decode())
 
 
 def _quotes(*values: Any) -> str:
     """`quote` of sprig: every value as a string literal."""
-    return " ".join(quoted(shown(value)) for value in values if value is not None)
+    return " ".join(literal_of(text_of(value)) for value in values if value is not None)
 
 
 def _yaml(value: Any, indent: Any = 0) -> str:
@@ -255,9 +255,10 @@ def _yaml(value: Any, indent: Any = 0) -> str:
     return f"\n{text}".replace("\n", "\n" + " " * levels * 2)
 
 
-def _dict(*given: Any) -> dict[str, Any]:
-    pairs = {shown(given[at]): given[at + 1] for at in range(0, len(given) - 1, 2)}
-    return pairs | ({shown(given[-1]): ""} if len(given) % 2 else {})
+def _dict(*items: Any) -> dict[str, Any]:
+    """Keys and values in turn. A last key without a value gets an empty string."""
+    values = (*items[1::2], "")
+    return {text_of(key): value for key, value in zip(items[::2], values, strict=False)}
 
 
 def _default(fallback: Any, *value: Any) -> Any:

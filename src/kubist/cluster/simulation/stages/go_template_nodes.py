@@ -51,7 +51,7 @@ def print_(value: Value) -> Node:
     def run(state: State, dot: Any) -> None:
         result = value(state, dot)
         state.budget.spend_on(result)
-        state.write("<no value>" if result is None else functions.shown(result))
+        state.write("<no value>" if result is None else functions.text_of(result))
 
     return run
 
