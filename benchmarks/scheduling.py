@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kubist.cluster.simulation.scheduler.cycle import Cycle
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
-from kubist.cluster.simulation.scheduler.scores import choose
+from kubist.cluster.simulation.scheduler.cycle import Cycle, choose
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.snapshot import Snapshot
 from kubist.cluster.simulation.scheduler.volumes import Volumes
 from kubist.model.meta.object import Object

@@ -31,7 +31,7 @@ FIXED = {
 STORED = {
     # The keys are stored objects, so the size of the store bounds them.
     "api/objectclient.py:parsed",
-    "cluster/control/garbagecollector.py:_removed",
+    "cluster/control/garbage_collector.py:_removed",
     "api/crd/served.py:encode",
     # Empties one bounded cache together with another.
     "api/filters/authorization/rbac.py:grants",
@@ -58,7 +58,7 @@ KEPT = {
     # It removes the oldest counts above its own limit, in the order of their use.
     "cluster/simulation/scheduler/snapshot.py:census",
     # The keys are the two values of whenUnsatisfiable.
-    "cluster/simulation/scheduler/podinfo.py:constraints",
+    "cluster/simulation/scheduler/pod_info.py:constraints",
     # Served resources, kinds and stored objects bound these.
     "api/crd/conversion.py:entry",
     "api/crd/served.py:_kind",
@@ -96,7 +96,7 @@ KEPT = {
     "storage/encryption/metrics.py:add",
     # The keys are simulated nodes and their pods, stored autoscalers, and stored objects that Stages drive. Deleted
     # ones are removed.
-    "cluster/control/podsbynode.py:apply",
+    "cluster/control/indexes.py:apply",
     "cluster/control/workloads/horizontalpodautoscaler.py:history",
     "cluster/simulation/kubelet.py:_memory",
     "cluster/simulation/scheduler/snapshot.py:_info",

@@ -14,6 +14,7 @@ import pytest
 
 from kubist.api.crd.jsonpath import JsonPath, PathError
 from kubist.api.kinds.core.podspec.env import VOLUME_FIELDS, validate_field_ref
+from kubist.cluster.simulation.stages.go_template import Template
 from kubist.cluster.simulation.stages.jq import Query
 from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.cel import formats
@@ -51,7 +52,8 @@ CASES: dict[str, tuple[Callable[[str], Any], str, str, str]] = {
         lambda text: validate_field_ref({"apiVersion": "v1", "fieldPath": text}, VOLUME_FIELDS, "p"),
         "a", "['", "",
     ),
-    "digits of a number in jq": (lambda text: Query("tonumber").outputs(text), "", "1", "!"),
+    "spaces in a select of jq": (lambda text: Query(text), "select(.a", " ", "!"),
+    "asterisks of a comment in a Go template": (lambda text: Template(text), "{{/*", "*", "!"),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from kubist.api.verbs import watch
 from kubist.base.http.client import pool
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
-from kubist.cluster.simulation.shell import filestore
+from kubist.cluster.simulation.shell import file_store
 from kubist.cluster.simulation.stages import limits as stages
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
@@ -166,7 +166,7 @@ def _bench() -> list[Row]:
         ),
         (
             "files that `kubectl cp` copies into simulated containers",
-            f"{_size(filestore.CONTAINER_LIMIT)} in one, {_size(filestore.TOTAL_LIMIT)} in all",
+            f"{_size(file_store.CONTAINER_LIMIT)} in one, {_size(file_store.TOTAL_LIMIT)} in all",
             "the copy fails",
         ),
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.api.bootstrap.trust import TRUST
 from kubist.base.http.tls.certificates import new_authority
-from kubist.cluster.control import authenticationtrust
+from kubist.cluster.control import authentication_trust
 from tests.live import Live, Pki
 from tests.waiting import wait_for
 
@@ -68,7 +68,7 @@ def test_deleted_config_map_is_created_again(site: Site) -> None:
 
 def test_changes_by_users_are_undone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     before = site.data()
-    monkeypatch.setattr(authenticationtrust, "RESYNC", 0.0)
+    monkeypatch.setattr(authentication_trust, "RESYNC", 0.0)
     site.edit({"mine": "x", BUNDLE: None})
     # The first synchronization is still a minute away; a replaced file brings it forward.
     site.file.write_text(site.old)

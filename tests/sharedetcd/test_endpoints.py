@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control import kubernetesservice
-from kubist.cluster.control.kubernetesservice import LEASE_SECONDS, LEASES
+from kubist.cluster.control import kubernetes_service
+from kubist.cluster.control.kubernetes_service import LEASE_SECONDS, LEASES
 from kubist.model.codec import protobuf
 from kubist.model.schema.catalog import schema_for
 from tests.live import Live, Pki
@@ -178,7 +178,7 @@ def test_without_reconciler_there_are_no_endpoints(start: Start) -> None:
 
 
 def test_malformed_lease_does_not_end_the_loop(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetesservice, "INTERVAL", 0.01)
+    monkeypatch.setattr(kubernetes_service, "INTERVAL", 0.01)
     with start() as live:
         store = live.server.registry.store
         revision = live.run(store.create(LEASES + OTHER, b"not a lease"))

@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 from kubist.cluster.simulation.commands import Run, run_of
-from kubist.cluster.simulation.containermachine import Memory, Surroundings
+from kubist.cluster.simulation.container_machine import Memory, Surroundings
 from kubist.cluster.simulation.containers import PodEvent
-from kubist.cluster.simulation.podmachine import advance
-from kubist.cluster.simulation.podneeds import missing_for
+from kubist.cluster.simulation.pod_machine import advance
+from kubist.cluster.simulation.pod_needs import missing_for
 from kubist.model.meta.times import format_time
 
 START = 1_800_000_000.25

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from kubist.cluster.simulation.scheduler.cycle import Cycle, Rejected
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.cycle import Cycle, Rejected, choose
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.refusal import Refusal, summary
-from kubist.cluster.simulation.scheduler.scores import choose
 from kubist.cluster.simulation.scheduler.snapshot import Snapshot
 from kubist.cluster.simulation.scheduler.volumes import Volumes
 from kubist.model.meta.object import Object

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.simulation import files as module
-from kubist.cluster.simulation.files import Files
+from kubist.cluster.simulation import kubelet
+from kubist.cluster.simulation.kubelet import Files
 
 
 def pod(uid: str = "u") -> dict[str, Any]:
@@ -29,7 +29,7 @@ def test_longest_mount_has_the_file() -> None:
 
 
 def test_remembered_paths_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SIZE", 10_000)
+    monkeypatch.setattr(kubelet, "MAX_SIZE", 10_000)
     files, mounted = Files(), container(v="/data")
     for number in range(1_000):
         files.keep(pod(), mounted, {f"/data/{number}"})
@@ -42,4 +42,4 @@ def test_volume_that_is_mounted_very_often_shows_a_limited_number_of_paths() -> 
     files = Files()
     files.keep(pod(), container(v="/m"), {f"/m/{number}" for number in range(2_000)})
     often = container(**{f"v{number}": f"/m{number}" for number in range(2_000)})
-    assert sum(map(len, files.seen_by(pod(), often))) <= module.MAX_SEEN
+    assert sum(map(len, files.seen_by(pod(), often))) <= kubelet.MAX_SEEN

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.simulation.images import is_missing, name_problem
+from kubist.cluster.simulation.container_machine import is_missing, name_problem
 from kubist.testing import Cluster
 from tests.simulation.pods import SimulatedPod, container
 

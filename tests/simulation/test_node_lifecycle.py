@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.nodelifecycle import tainted
-from kubist.cluster.control.tainteviction import tolerated_for
+from kubist.cluster.control.node_lifecycle import tainted
+from kubist.cluster.control.taint_eviction import tolerated_for
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
@@ -101,8 +101,8 @@ def test_shortest_toleration_of_several_taints_counts() -> None:
 def cluster() -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kubist.cluster.simulation.nodes.RENEW_SECONDS", 0.2)
-        patch.setattr("kubist.cluster.control.nodelifecycle.GRACE", 3.0)
-        patch.setattr("kubist.cluster.control.orphanedpods.QUARANTINE", 0.2)
+        patch.setattr("kubist.cluster.control.node_lifecycle.GRACE", 3.0)
+        patch.setattr("kubist.cluster.control.orphaned_pods.QUARANTINE", 0.2)
         with Cluster(workloads=True, workload_nodes=3) as shared:
             for number in range(3):
                 shared.wait(f"node/kubist-node-{number}", "Ready")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubist.api.config import Config
-from kubist.cluster.simulation import nodeobjects
-from kubist.cluster.simulation.nodeobjects import expand, new_node, reported, states_of, template_of
+from kubist.cluster.simulation import node_objects
+from kubist.cluster.simulation.node_objects import expand, new_node, reported, states_of, template_of
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
@@ -20,7 +20,7 @@ NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 MERGE = "application/merge-patch+json"
 
 
-def template(**settings: Any) -> nodeobjects.NodeTemplate:
+def template(**settings: Any) -> node_objects.NodeTemplate:
     return template_of(Config(**settings))
 
 
@@ -64,12 +64,12 @@ def test_small_nodes_may_be_many() -> None:
 
 def test_pod_networks_are_distinct_and_hold_all_pods() -> None:
     made = [node(number) for number in range(300)]
-    networks = [nodeobjects.pod_network(one) for one in made]
+    networks = [node_objects.pod_network(one) for one in made]
     assert str(networks[0]) == "10.244.0.0/21"
     assert all(network.num_addresses > 1000 for network in networks)
     assert all(not first.overlaps(second) for first, second in itertools.pairwise(networks))
-    assert len({nodeobjects.node_address(one) for one in made}) == 300
-    assert [nodeobjects.number_of(one) for one in made] == list(range(300))
+    assert len({node_objects.node_address(one) for one in made}) == 300
+    assert [node_objects.number_of(one) for one in made] == list(range(300))
 
 
 def test_new_node_has_the_fields_of_a_kubelet() -> None:
@@ -126,13 +126,13 @@ def test_node_of_the_server_follows_its_template_and_keeps_other_resources() -> 
 
 def test_states_of_the_annotation() -> None:
     held = node()
-    held["metadata"]["annotations"][nodeobjects.STATE] = "NotReady, MemoryPressure"
+    held["metadata"]["annotations"][node_objects.STATE] = "NotReady, MemoryPressure"
     assert states_of(held) == ({"NotReady", "MemoryPressure"}, "")
     after = reported(held, 0, template(), LATER)
     assert ready(after) == ("False", "KubeletNotReady")
     pressure = find(after["status"]["conditions"], "MemoryPressure") or {}
     assert (pressure["status"], pressure["reason"]) == ("True", "KubeletHasInsufficientMemory")
-    held["metadata"]["annotations"][nodeobjects.STATE] = "Sleepy"
+    held["metadata"]["annotations"][node_objects.STATE] = "Sleepy"
     states, problem = states_of(held)
     assert not states
     assert "Sleepy is not one of NotReady, Unreachable" in problem
@@ -150,7 +150,7 @@ def get(cluster: Cluster, name: str) -> Object:
 
 
 def annotate(cluster: Cluster, name: str, state: str | None) -> None:
-    body = {"metadata": {"annotations": {nodeobjects.STATE: state}}}
+    body = {"metadata": {"annotations": {node_objects.STATE: state}}}
     cluster.request("PATCH", f"/api/v1/nodes/{name}", body, content_type=MERGE)
 
 
@@ -174,7 +174,7 @@ def test_deleted_node_comes_back(cluster: Cluster) -> None:
 
 
 def test_node_of_a_user_with_the_label_is_simulated(cluster: Cluster) -> None:
-    labels = {nodeobjects.SIMULATED: "true"}
+    labels = {node_objects.SIMULATED: "true"}
     capacity = {"cpu": "2", "example.com/gpu": "1"}
     cluster.load(
         {
@@ -188,7 +188,7 @@ def test_node_of_a_user_with_the_label_is_simulated(cluster: Cluster) -> None:
     assert made["status"]["allocatable"] | capacity == made["status"]["allocatable"]
     others = [one for one in cluster.list("nodes") if one["metadata"]["name"] != "mine"]
     assert made["spec"]["podCIDR"] not in {one["spec"].get("podCIDR") for one in others}
-    assert nodeobjects.node_address(made) not in {nodeobjects.node_address(one) for one in others}
+    assert node_objects.node_address(made) not in {node_objects.node_address(one) for one in others}
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     lease = wait_for(
         lambda: [x for x in cluster.request("GET", leases)["items"] if x["metadata"]["name"] == "mine"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kubist.cluster.simulation.scheduler import preemption
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.loop import FEW, PriorityOrder, Waiting
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.preemption import Budget, Candidate, find_candidate
-from kubist.cluster.simulation.scheduler.waiting import FEW, PriorityOrder, Waiting
 from kubist.model.meta.object import Object
 from tests.simulation.scheduling import HOST, ZONE, Objects, World, node, pod
 

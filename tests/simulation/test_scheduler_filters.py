@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.simulation.scheduler.podinfo import MOST_TERMS, PodInfo
+from kubist.cluster.simulation.scheduler.pod_info import MOST_TERMS, PodInfo
 from tests.simulation.scheduling import HOST, ZONE, World, node, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -94,7 +94,7 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
 
 def _check_nodes(made: Config) -> None:
     # Saves start-up time: only the flags of simulated nodes need it.
-    from kubist.cluster.simulation.nodeobjects import template_of
+    from kubist.cluster.simulation.node_objects import template_of
 
     try:
         template_of(made)

@@ -33,9 +33,9 @@ from kubist.base.http.messages import Application
 from kubist.base.http.server import HttpServer
 from kubist.base.listening import bound
 from kubist.cluster.control.allocations import repair_allocations
-from kubist.cluster.control.authenticationtrust import keep_trust
-from kubist.cluster.control.flowschemas import keep_dangling_conditions
-from kubist.cluster.control.kubernetesservice import KubernetesService, leased_addresses, leases_address
+from kubist.cluster.control.authentication_trust import keep_trust
+from kubist.cluster.control.flowschema import keep_dangling_conditions
+from kubist.cluster.control.kubernetes_service import KubernetesService, leased_addresses, leases_address
 from kubist.errors import InvalidSettings
 from kubist.model import feature_gates
 from kubist.server.serving_tls import serving_context
@@ -204,7 +204,7 @@ class Server:
         """Lets simulated pods answer logs, exec and port-forward."""
         if self.config.workloads or self.config.simulated_nodes:
             # Saves start-up time: few servers simulate nodes.
-            from kubist.cluster.simulation.kubeletapi.api import KubeletAPI
+            from kubist.cluster.simulation.kubelet_api.api import KubeletAPI
             from kubist.cluster.simulation.metrics import serve_metrics
 
             self.api.kubelet = KubeletAPI(self.api)

@@ -6,7 +6,7 @@ import importlib
 
 TYPE_CHECKING = False  # Saves start-up time: pytest loads this package even if no test uses a server.
 if TYPE_CHECKING:
-    from kubist.cluster.simulation.kubeletapi.handlers import Exec, LogRequest
+    from kubist.cluster.simulation.kubelet_api.handlers import Exec, LogRequest
     from kubist.testing.cluster import Cluster
     from kubist.testing.host import Host
     from kubist.testing.operators.kopf_operators import KopfOperators
@@ -36,10 +36,10 @@ LATER = {
     "AuthorizationRequest": "kubist.testing.webhooks.authorizer",
     "Cluster": "kubist.testing.cluster",
     "Denied": "kubist.testing.webhooks.denied",
-    "Exec": "kubist.cluster.simulation.kubeletapi.handlers",
+    "Exec": "kubist.cluster.simulation.kubelet_api.handlers",
     "Host": "kubist.testing.host",
     "KopfOperators": "kubist.testing.operators.kopf_operators",
-    "LogRequest": "kubist.cluster.simulation.kubeletapi.handlers",
+    "LogRequest": "kubist.cluster.simulation.kubelet_api.handlers",
     "OperatorFailed": "kubist.testing.operators.operator",
     "Refused": "kubist.testing.refused",
     "replay": "kubist.testing.replaying",

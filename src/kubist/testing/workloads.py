@@ -9,8 +9,8 @@ from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     # Saves start-up time: few clusters have workloads.
-    from kubist.cluster.simulation.kubeletapi.api import KubeletAPI
-    from kubist.cluster.simulation.kubeletapi.handlers import ExecHandler, LogHandler
+    from kubist.cluster.simulation.kubelet_api.api import KubeletAPI
+    from kubist.cluster.simulation.kubelet_api.handlers import ExecHandler, LogHandler
     from kubist.testing.cluster import Cluster
 
 # pytest omits the frames of this module from its reports.

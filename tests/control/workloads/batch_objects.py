@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from kubist.cluster.control.workloads.jobpods import FINALIZER, INDEX, INDEX_FAILURES
+from kubist.cluster.control.workloads.job_pods import FINALIZER, INDEX, INDEX_FAILURES
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time
 

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from kubist.cluster.control.usage import usage_of
-from kubist.cluster.control.workloads.horizontalpodautoscaler_behavior import History, Limited, limit
+from kubist.cluster.control.workloads.horizontalpodautoscaler import History, Limited, limit
 from kubist.cluster.control.workloads.horizontalpodautoscaler_metrics import (
     Computed,
     FailedMetric,
     Target,
+    Tolerance,
     compute,
+    group_pods,
 )
-from kubist.cluster.control.workloads.horizontalpodautoscaler_replicas import Tolerance, group_pods
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time
 

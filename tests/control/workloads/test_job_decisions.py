@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.control.workloads.jobbackoff import Backoff, finish_time
-from kubist.cluster.control.workloads.jobindexes import Intervals, parse_indexes
-from kubist.cluster.control.workloads.jobpods import INDEX, NO_INDEX, new_pod
-from kubist.cluster.control.workloads.jobsync import (
+from kubist.cluster.control.workloads.job_pods import INDEX, NO_INDEX, new_pod
+from kubist.cluster.control.workloads.job_policies import Intervals, parse_indexes
+from kubist.cluster.control.workloads.job_sync import (
     BACKOFF,
     DEADLINE,
+    Backoff,
     Plan,
     Progress,
+    finish_time,
     is_complete,
     plan,
     survey,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.cluster.control.workloads.jobbackoff import Backoff
-from kubist.cluster.control.workloads.jobsync import BACKOFF, COMPLETE, Outcome, survey
-from kubist.cluster.control.workloads.jobtracking import (
+from kubist.cluster.control.workloads.job_sync import BACKOFF, COMPLETE, Backoff, Outcome, survey
+from kubist.cluster.control.workloads.job_tracking import (
     Tracking,
     copy_status,
     finish,

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.cluster.simulation.stages.expressions import Subject
-from kubist.cluster.simulation.stages.gotemplate.environment import Environment
-from kubist.cluster.simulation.stages.lifecycle import Lifecycle
 from kubist.cluster.simulation.stages.limits import StageError
-from kubist.cluster.simulation.stages.stage import Stage
+from kubist.cluster.simulation.stages.stage import Lifecycle, Stage
 from kubist.cluster.simulation.stages.steps import ChangeFinalizers, Patch
 from kubist.model.cel import regex
 from tests.simulation.stages.making import needs, stage
@@ -255,7 +253,7 @@ def test_finalizers_are_added_removed_and_emptied() -> None:
 def document(**patch: Any) -> Any:
     (step,) = Stage(stage("s", "ConfigMap", next={"patches": [patch]})).steps
     assert isinstance(step, Patch)
-    return step.document(POD, Environment(NOW, NOW, "", Random(1), {}))
+    return step.document(POD, {})
 
 
 def test_root_wraps_the_patch() -> None:
@@ -298,13 +296,14 @@ def test_malformed_output_of_a_template_is_one_line() -> None:
         ),
         (
             {"selector": {"matchExpressions": [needs("reduce .a", "Exists")]}},
-            "spec.selector.matchExpressions[0].key: jq expression 'reduce .a': the function or keyword 'reduce' "
-            "is not supported",
+            "spec.selector.matchExpressions[0].key: jq expression 'reduce .a': 'reduce .a' is not supported: run kwok "
+            "itself against this server for Stages that use it",
         ),
         ({"selector": {"matchExpressions": [{}]}}, "spec.selector.matchExpressions[0].key: required"),
         (
             {"next": {"statusTemplate": "\n{{ nonsense }}"}},
-            "spec.next.statusTemplate: template: line 1: the function 'nonsense' is not defined or not supported",
+            "spec.next.statusTemplate: template: line 1: the function 'nonsense' is not supported: run kwok itself "
+            "against this server for Stages that use it",
         ),
         (
             {"next": {"patches": [{"type": "apply", "template": ""}]}},
@@ -332,9 +331,9 @@ def test_cel_error_names_the_field() -> None:
 
 def test_address_functions_belong_to_pods_and_nodes() -> None:
     Stage(stage("s", "Node", next={"statusTemplate": "{{ NodeIP }} {{ NodePort }}"}))
-    with pytest.raises(StageError, match="'PodIP' is not defined"):
+    with pytest.raises(StageError, match="'PodIP' is not supported"):
         Stage(stage("s", "Node", next={"statusTemplate": "{{ PodIP }}"}))
-    with pytest.raises(StageError, match="'NodeIP' is not defined"):
+    with pytest.raises(StageError, match="'NodeIP' is not supported"):
         Stage(stage("s", "ConfigMap", next={"statusTemplate": "{{ NodeIP }}"}))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import websocket
 
-from kubist.cluster.simulation.kubeletapi import remotecommand
+from kubist.cluster.simulation.kubelet_api import remotecommand
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
 from tests.simulation.streams.conftest import MakePod

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Request
-from kubist.cluster.simulation.kubeletapi.containers import spec_of
-from kubist.cluster.simulation.kubeletapi.logs import Log, LogOptions
-from kubist.cluster.simulation.kubeletapi.targets import TargetError, target_of
-from kubist.cluster.simulation.kubeletapi.terminal import Terminal
+from kubist.cluster.simulation.kubelet_api.api import Terminal
+from kubist.cluster.simulation.kubelet_api.logs import Log, LogOptions
+from kubist.cluster.simulation.kubelet_api.pods import spec_of
+from kubist.cluster.simulation.kubelet_api.portforward import TargetError, target_of
 from kubist.cluster.simulation.shell import container
 from kubist.cluster.simulation.shell.budget import EXEC
 from kubist.cluster.simulation.shell.environment import (
@@ -68,7 +68,7 @@ def test_costly_script_is_refused(box: Box, script: str, why: str, monkeypatch: 
 
 
 def test_appending_to_a_full_file_does_not_copy_it(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubist.cluster.simulation.shell.filestore.CONTAINER_LIMIT", 10_000)
+    monkeypatch.setattr("kubist.cluster.simulation.shell.file_store.CONTAINER_LIMIT", 10_000)
     code, _, err = box.sh("echo -n " + "x" * 4_000 + " > /a; cat /a >> /b; cat /a >> /b; cat /b")
     assert err == "cat: No space left on device\n"
     assert code == 0
@@ -156,7 +156,7 @@ def test_long_names_are_extracted(box: Box) -> None:
 def test_archive_has_a_limited_number_of_files(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.run("touch", *(f"/d/{number}" for number in range(20)))
     assert box.run("tar", "cf", "-", "/d")[0] == 0
-    monkeypatch.setattr("kubist.cluster.simulation.shell.tarcommand._MEMBER_LIMIT", 10)
+    monkeypatch.setattr("kubist.cluster.simulation.shell.file_commands._MEMBER_LIMIT", 10)
     assert box.run("tar", "cf", "-", "/d") == (1, "", "tar: No space left on device\n")
 
 

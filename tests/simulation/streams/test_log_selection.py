@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.cluster.simulation.kubeletapi.logs import Log, LogOptions, started
+from kubist.cluster.simulation.kubelet_api.logs import Log, LogOptions, started
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 

@@ -13,8 +13,8 @@ import pytest
 import websocket
 
 from kubist.base.http.messages import Request
-from kubist.cluster.simulation.kubeletapi import portforward
-from kubist.cluster.simulation.kubeletapi.targets import Target, TargetError, target_of
+from kubist.cluster.simulation.kubelet_api import portforward
+from kubist.cluster.simulation.kubelet_api.portforward import Target, TargetError, target_of
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.refused import Refused

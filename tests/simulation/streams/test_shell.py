@@ -8,10 +8,10 @@ import tarfile
 
 import pytest
 
-from kubist.cluster.simulation.shell import filestore
+from kubist.cluster.simulation.shell import file_store
 from kubist.cluster.simulation.shell.container import Clock, Container
 from kubist.cluster.simulation.shell.errors import NoSpace
-from kubist.cluster.simulation.shell.filestore import File, FileStore, absolute
+from kubist.cluster.simulation.shell.file_store import File, FileStore, absolute
 from kubist.cluster.simulation.shell.shell import Shell
 from kubist.model.meta.object import Object
 
@@ -255,7 +255,7 @@ def test_other_uses_of_tar_are_unsupported(box: Box, command: list[str]) -> None
 
 
 def test_files_of_a_container_are_limited(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filestore, "CONTAINER_LIMIT", 5000)
+    monkeypatch.setattr(file_store, "CONTAINER_LIMIT", 5000)
     box.run("tar", "xf", "-", stdin=archive(a=b"A" * 3000))
     code, _, err = box.run("tar", "xf", "-", stdin=archive(b=b"B" * 3000))
     assert (code, err) == (1, "tar: No space left on device\n")
@@ -265,7 +265,7 @@ def test_files_of_a_container_are_limited(box: Box, monkeypatch: pytest.MonkeyPa
 
 
 def test_files_of_all_containers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filestore, "TOTAL_LIMIT", 5000)
+    monkeypatch.setattr(file_store, "TOTAL_LIMIT", 5000)
     store = FileStore(lambda _: True)
     store.of(POD, "one").put("/a", File(b"A" * 3000))
     with pytest.raises(NoSpace):

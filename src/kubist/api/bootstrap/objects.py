@@ -13,13 +13,14 @@ from kubist.api.bootstrap.trust import TRUST, Trust
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import NAMESPACE_FINALIZER
+from kubist.model.meta.well_known import NODE_LEASES
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
 
 
 NETWORKING = "networking.k8s.io/v1"
-NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
+NAMESPACES = ("kube-system", "kube-public", NODE_LEASES, "default")
 _CIDR_CONTROLLER = "kubernetes-service-cidr-controller"
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kubist.api.objectclient import ObjectClient
 from kubist.api.resources.strategy import Scale
+from kubist.cluster.control.indexes import NamesByNamespace
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
-from kubist.cluster.control.names import NamesByNamespace
 from kubist.cluster.control.values import pod_ready, scaled
 from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.object import Object

@@ -9,21 +9,21 @@ from collections.abc import Iterable
 
 from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
 from kubist.api.verbs.resource_request import Services
-from kubist.cluster.control.certificates import CertificateCleaner, CertificateSigning
-from kubist.cluster.control.clusterroles import ClusterRoleAggregation
+from kubist.cluster.control.certificatesigningrequest import CertificateCleaner, CertificateSigning
+from kubist.cluster.control.clusterrole_aggregation import ClusterRoleAggregation
 from kubist.cluster.control.disruption import Disruption
-from kubist.cluster.control.garbagecollector import GarbageCollector
+from kubist.cluster.control.garbage_collector import GarbageCollector
 from kubist.cluster.control.guidance import Guidance
 from kubist.cluster.control.leader import Leader
 from kubist.cluster.control.loop import Loop
-from kubist.cluster.control.namespaces import Namespaces
-from kubist.cluster.control.podgc import PodGarbageCollector
-from kubist.cluster.control.protection import ClaimProtection, VolumeProtection
-from kubist.cluster.control.resourcequotas import ResourceQuotas
-from kubist.cluster.control.rootca import RootCertificates
-from kubist.cluster.control.serviceaccounts import ServiceAccounts
-from kubist.cluster.control.tokens import LegacyTokenCleaner, ServiceAccountTokens
-from kubist.cluster.control.ttlafterfinished import TTLAfterFinished
+from kubist.cluster.control.namespace import Namespaces
+from kubist.cluster.control.persistentvolume_protection import ClaimProtection, VolumeProtection
+from kubist.cluster.control.pod_garbage_collector import PodGarbageCollector
+from kubist.cluster.control.resourcequota import ResourceQuotas
+from kubist.cluster.control.root_ca_certificate_publisher import RootCertificates
+from kubist.cluster.control.serviceaccount import ServiceAccounts
+from kubist.cluster.control.serviceaccount_token import LegacyTokenCleaner, ServiceAccountTokens
+from kubist.cluster.control.ttl_after_finished import TTLAfterFinished
 
 log = logging.getLogger("kubist.control")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.api.config import Config
 from kubist.cluster.control.loop import Loop
-from kubist.cluster.control.nodelifecycle import NodeLifecycle
-from kubist.cluster.control.orphanedpods import OrphanedPods
-from kubist.cluster.control.tainteviction import TaintEviction
+from kubist.cluster.control.node_lifecycle import NodeLifecycle
+from kubist.cluster.control.orphaned_pods import OrphanedPods
+from kubist.cluster.control.taint_eviction import TaintEviction
 from kubist.cluster.simulation.kubelet import Kubelet
 from kubist.cluster.simulation.nodes import Nodes
 from kubist.cluster.simulation.scheduler import Scheduler

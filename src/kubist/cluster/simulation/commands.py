@@ -13,7 +13,7 @@ from kubist.cluster.simulation.shell.budget import FORESEEN, Budget
 from kubist.cluster.simulation.shell.container import Clock, Container, Sink
 from kubist.cluster.simulation.shell.environment import TERMINATION_LOG, command_of, environment, known_files
 from kubist.cluster.simulation.shell.errors import Endless, NoSpace, Unsupported
-from kubist.cluster.simulation.shell.filestore import UNKNOWN, FileStore
+from kubist.cluster.simulation.shell.file_store import UNKNOWN, FileStore
 from kubist.cluster.simulation.shell.shell import Shell, is_program, separately
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import parse_time

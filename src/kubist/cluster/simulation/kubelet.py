@@ -1,30 +1,30 @@
 """Simulated kubelet: takes the pods of simulated nodes through their states. No container runs.
 
-`podmachine` decides what happens to a pod. The loop supplies the facts, writes the status and waits for the time of
+`pod_machine` decides what happens to a pod. The loop supplies the facts, writes the status and waits for the time of
 the next step. A waiting pod costs one timer, or an entry in the index of the objects that pods wait for.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import math
+from collections.abc import Container, Iterator
 from functools import partial
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control import usage
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
-from kubist.cluster.control.staged import governs, listen
-from kubist.cluster.simulation import outcomes, podneeds, scripting
+from kubist.cluster.control.staging import governs, listen
+from kubist.cluster.simulation import outcomes, pod_needs, scripting
 from kubist.cluster.simulation.actors import KUBELET
-from kubist.cluster.simulation.addresses import Addresses, host_addresses
-from kubist.cluster.simulation.commands import Run, run_of
-from kubist.cluster.simulation.containermachine import Memory, Surroundings
+from kubist.cluster.simulation.commands import Run, file_scopes, run_of
+from kubist.cluster.simulation.container_machine import Memory, Surroundings
 from kubist.cluster.simulation.containers import PodEvent
-from kubist.cluster.simulation.files import Files
-from kubist.cluster.simulation.nodes import SIMULATED
-from kubist.cluster.simulation.outcomedefaults import annotations_above, defaults_for
-from kubist.cluster.simulation.podadmission import needs_admission, rejection_of
-from kubist.cluster.simulation.podmachine import advance
-from kubist.cluster.simulation.podstatus import TERMINAL
+from kubist.cluster.simulation.nodes import POD_NETWORK, SIMULATED
+from kubist.cluster.simulation.outcome_defaults import annotations_above, defaults_for
+from kubist.cluster.simulation.pod_admission import needs_admission, rejection_of
+from kubist.cluster.simulation.pod_machine import advance
+from kubist.cluster.simulation.pod_status import NODE_ADDRESS, TERMINAL
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
@@ -47,7 +47,7 @@ class Kubelet(Loop):
         super().__init__(client)
         self._pods = self.client.collection("pods")
         self._nodes = self.client.collection("nodes")
-        self._needed = {resource: self.client.resource(resource) for resource in podneeds.RESOURCES}
+        self._needed = {resource: self.client.resource(resource) for resource in pod_needs.RESOURCES}
         self._addresses = Addresses(self.client)
         self._files = Files()
         self._memories: dict[Key, tuple[str, Memory]] = {}
@@ -65,7 +65,7 @@ class Kubelet(Loop):
         listen(self.client, self)
         self.watch("nodes", self._node_changed)
         self.watch("pods", self._pod_changed)
-        for resource in podneeds.RESOURCES:
+        for resource in pod_needs.RESOURCES:
             self.watch(resource, partial(self._needed_changed, resource))
 
     def stages_changed(self) -> None:
@@ -197,7 +197,7 @@ class Kubelet(Loop):
             self._memories.pop(key, None)
 
     def _surroundings(self, key: Key, pod: Object, node: Object, memory: Memory) -> Surroundings:
-        missing = podneeds.missing_for(pod, lambda resource, name: self._look_up(resource, key[0], name))
+        missing = pod_needs.missing_for(pod, lambda resource, name: self._look_up(resource, key[0], name))
         self._set_needs(key, missing.objects if missing is not None else set())
         owner = controller_of(pod)
 
@@ -306,3 +306,123 @@ def is_served(client: ObjectClient, node: Object) -> bool:
         return False
     ready = find((node.get("status") or {}).get("conditions"), "Ready")
     return ready is None or ready.get("status") == "True"
+
+
+# Addresses of pods, from the pod networks of their nodes
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Addresses:
+    """Gives every pod an address that no other pod has."""
+
+    def __init__(self, client: ObjectClient) -> None:
+        self._client = client
+        self._taken: dict[tuple[str, str], str] = {}
+        """First addresses that were given to pods."""
+        self._free: dict[str, Iterator[str]] = {}
+        """Addresses of each network that no pod had when the present round over it began."""
+
+    def of(self, key: tuple[str, str], node: Object) -> list[str]:
+        """Addresses of a pod: one in each network of its node."""
+        spec = node["spec"]
+        networks = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [str(POD_NETWORK)])
+        if key not in self._taken:
+            self._taken[key] = self._next(networks[0])
+        first = self._taken[key]
+        return [first, *(_counterpart(first, networks[0], other) for other in networks[1:])]
+
+    def release(self, key: tuple[str, str]) -> None:
+        self._taken.pop(key, None)
+
+    def _next(self, network: str) -> str:
+        for _ in range(2):
+            address = next(self._free.get(network, iter(())), None)
+            if address is not None:
+                return address
+            entries = self._client.collection("pods").entries.values()
+            taken = {entry.fields.get("status.podIP") for entry in entries} | set(self._taken.values())
+            hosts = ipaddress.ip_network(network, strict=False).hosts()
+            self._free[network] = (text for host in hosts if (text := str(host)) not in taken)
+        raise LookupError(f"all addresses of {network} are taken")
+
+
+def _counterpart(address: str, network: str, other: str) -> str:
+    """Address at the same place in another network. Pods of a dual-stack cluster have one in each family."""
+    offset = int(ipaddress.ip_address(address)) - int(ipaddress.ip_network(network, strict=False)[0])
+    return str(ipaddress.ip_network(other, strict=False)[offset])
+
+
+def host_addresses(node: Object) -> list[str]:
+    """Addresses of a node, at most one of each family."""
+    listed = (node.get("status") or {}).get("addresses") or ()
+    internal = [entry["address"] for entry in listed if entry.get("type") == "InternalIP"]
+    return internal[:2] or [NODE_ADDRESS]
+
+
+# Files that simulated commands created on volumes: an emptyDir keeps them for the pod, a hostPath for the
+# node
+
+MAX_SIZE = 4 << 20
+"""Maximum size of all paths that are remembered, in characters. Then all are forgotten."""
+MAX_SEEN = 1_000_000
+"""Maximum size of the paths that one container sees. A volume may be mounted thousands of times."""
+_MAX_PATH = 4096
+"""Longer paths do not exist in Linux."""
+_OVERHEAD = 100
+"""Characters that each path counts besides its own."""
+
+
+class Files:
+    def __init__(self) -> None:
+        self._kept: dict[str, set[str]] = {}
+        """Paths below a directory, by the key of the directory."""
+        self._size = 0
+
+    def seen_by(self, pod: Object, container: Object) -> set[str]:
+        """Paths that exist in a container that starts."""
+        if not self._kept:
+            return set()
+        found: set[str] = set()
+        left = MAX_SEEN
+        for mount, scope in file_scopes(pod, container):
+            for path in self._kept.get(scope, ()):
+                left -= len(mount) + len(path)
+                if left < 0:
+                    return found
+                found.add(mount + path)
+        return found
+
+    def keep(self, pod: Object, container: Object, paths: set[str]) -> None:
+        """Remembers the files of a container that are on volumes."""
+        scopes = dict(reversed(file_scopes(pod, container)))
+        for path in paths if scopes else ():
+            mount = _mount_of(path, scopes)
+            if mount is None:
+                continue
+            scope = scopes[mount]
+            kept = self._kept.setdefault(scope, set())
+            below = path[len(mount) :]
+            if below in kept:
+                continue
+            self._size += len(below) + len(scope) + _OVERHEAD
+            if self._size > MAX_SIZE:
+                self._kept, self._size, kept = {}, 0, set()
+                self._kept[scope] = kept
+            kept.add(below)
+
+    def forget(self, uid: str) -> None:
+        """Forgets the files of a pod."""
+        if uid and self._kept:
+            for scope in [scope for scope in self._kept if scope.startswith(f"pod/{uid}/")]:
+                self._size -= sum(len(path) + len(scope) + _OVERHEAD for path in self._kept.pop(scope))
+
+
+def _mount_of(path: str, mounts: Container[str]) -> str | None:
+    """Longest mount path above a path."""
+    end = path.rfind("/") if len(path) <= _MAX_PATH else -1
+    while end >= 0:
+        if path[:end] in mounts:
+            return path[:end]
+        end = path.rfind("/", 0, end)
+    return None

@@ -9,10 +9,10 @@ import zlib
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
-from kubist.cluster.control.nodelifecycle import Heartbeats
-from kubist.cluster.control.staged import governs, listen
+from kubist.cluster.control.node_lifecycle import Heartbeats
+from kubist.cluster.control.staging import governs, listen
 from kubist.cluster.simulation.actors import KUBELET
-from kubist.cluster.simulation.nodeobjects import (
+from kubist.cluster.simulation.node_objects import (
     NOT_READY,
     SIMULATED,
     STATE,
@@ -30,6 +30,7 @@ from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import format_micro_time
+from kubist.model.meta.well_known import NODE_LEASES
 from kubist.storage.cache.cache import Change, Entry
 
 __all__ = [
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 POD_NETWORK = ipaddress.IPv4Network("10.244.0.0/16")
-LEASES = "kube-node-lease"
 LEASE_GROUP = "coordination.k8s.io"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
@@ -228,7 +228,7 @@ class Nodes(Loop):
             return
         found = self.client.resource("leases", LEASE_GROUP)
         registry = self.client.registry
-        entry = registry.collection(found).get(found.key(LEASES, name))
+        entry = registry.collection(found).get(found.key(NODE_LEASES, name))
         if entry is None:
             await self._create_lease(name, renewed)
             return
@@ -245,7 +245,7 @@ class Nodes(Loop):
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
         lease = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
         try:
-            await self.client.create("leases", lease, LEASES, group=LEASE_GROUP)
+            await self.client.create("leases", lease, NODE_LEASES, group=LEASE_GROUP)
         except APIError as error:
             if error.code != 409:
                 raise

@@ -15,7 +15,7 @@ from kubist.cluster.control import usage
 from kubist.cluster.simulation.actors import KUBELET
 from kubist.cluster.simulation.commands import Run
 from kubist.cluster.simulation.outcomes import ANNOTATION, DEFAULT, Outcome, parse_outcome
-from kubist.cluster.simulation.podmachine import end_containers
+from kubist.cluster.simulation.pod_machine import end_containers
 from kubist.model.meta.object import Object
 
 SCRIPT = Actor(

@@ -42,7 +42,7 @@ def check_settings(config: Config) -> None:
         raise InvalidSettings(f"service_cluster_ip_range: {error}") from None
     if config.workloads or config.simulated_nodes:
         # Saves start-up time: few servers simulate nodes.
-        from kubist.cluster.simulation.nodeobjects import template_of
+        from kubist.cluster.simulation.node_objects import template_of
 
         template_of(config)
 

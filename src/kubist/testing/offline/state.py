@@ -13,8 +13,8 @@ from kubist.api.resources.resource import Resource, path_of
 from kubist.api.verbs.bodies import body
 from kubist.base import eager_task
 from kubist.base.jsontext.errors import DecodeError
-from kubist.cluster.control.clusterroles import GROUP as RBAC_GROUP
-from kubist.cluster.control.clusterroles import ClusterRoleAggregation
+from kubist.cluster.control.clusterrole_aggregation import GROUP as RBAC_GROUP
+from kubist.cluster.control.clusterrole_aggregation import ClusterRoleAggregation
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Entry

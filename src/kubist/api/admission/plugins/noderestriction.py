@@ -13,6 +13,7 @@ from kubist.api.resources.context import Context, User
 from kubist.api.resources.strategy import at
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
+from kubist.model.meta.well_known import NODE_LEASES
 
 PREFIX, GROUP = "system:node:", "system:nodes"
 MIRROR = "kubernetes.io/config.mirror"
@@ -158,8 +159,8 @@ def _check_node(ctx: Context, node: str, new: Object | None, old: Object | None)
 
 
 def _check_lease(ctx: Context, node: str, _new: Object | None, _old: Object | None) -> str:
-    if ctx.namespace != "kube-node-lease":
-        return 'can only access leases in the "kube-node-lease" system namespace'
+    if ctx.namespace != NODE_LEASES:
+        return f'can only access leases in the "{NODE_LEASES}" system namespace'
     same = "can only access node lease with the same name as the requesting node"
     return "" if ctx.name == node else same
 

@@ -11,6 +11,7 @@ from kubist.api.filters.authorization.rbac import Rule
 from kubist.api.resources.context import Rules, User
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.object import Object
+from kubist.model.meta.well_known import NODE_LEASES
 from kubist.storage.cache.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 PREFIX = "system:node:"
 GROUP = "system:nodes"
-NODE_LEASES = "kube-node-lease"
 
 Opinion = tuple[bool | None, str]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
-from kubist.cluster.control.workloads import endpointplan
+from kubist.cluster.control.workloads import endpointslice_plan
 from kubist.cluster.control.workloads import pods as of_pods
-from kubist.cluster.control.workloads.sliceset import MANAGED_BY, SERVICE, SliceSet, held_slices
+from kubist.cluster.control.workloads.slice_set import MANAGED_BY, SERVICE, SliceSet, held_slices
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, label_selector
 from kubist.model.meta.status import APIError
@@ -88,7 +88,7 @@ class ServiceEndpoints(ServiceLoop):
         labels.pop(HEADLESS, None)
         if not has_address(service):
             labels[HEADLESS] = ""
-        subsets, truncated = endpointplan.truncate(endpointplan.subsets_of(service, pods))
+        subsets, truncated = endpointslice_plan.truncate(endpointslice_plan.subsets_of(service, pods))
 
         def edit(held: Object) -> Object:
             annotations = held["metadata"].pop("annotations", None) or {}
@@ -140,7 +140,7 @@ class ServiceSlices(ServiceLoop):
     def _node_changed(self, change: Change) -> None:
         """Queues all Services when the zone of a node changes."""
         zones = {
-            (version.labels.get(endpointplan.ZONE) if version else None)
+            (version.labels.get(endpointslice_plan.ZONE) if version else None)
             for version in (change.old, change.new)
         }
         if len(zones) > 1:
@@ -162,8 +162,8 @@ class ServiceSlices(ServiceLoop):
         labels |= {SERVICE: metadata["name"], MANAGED_BY: MANAGER}
         if not has_address(service):
             labels[HEADLESS] = ""
-        groups = endpointplan.slice_groups(service, pods, self._nodes(pods))
-        types = endpointplan.address_types(service)
+        groups = endpointslice_plan.slice_groups(service, pods, self._nodes(pods))
+        types = endpointslice_plan.address_types(service)
         for held in held_slices(self.client, metadata["namespace"], metadata["name"], MANAGER):
             if held["addressType"] not in types:
                 await of_pods.delete(self.client, held, "endpointslices", group="discovery.k8s.io")

@@ -1,9 +1,9 @@
 """Simulated kube-scheduler: assigns pods to nodes, or says why it cannot.
 
-`podinfo` reads the wishes of a pod. `snapshot` keeps nodes and assigned pods, updated from the watch. `cycle` checks
-one pod against the nodes, with the rules in `nodeaffinity`, `podaffinity`, `spread` and `volumes`. `scores` chooses
-among the nodes that fit. `preemption` looks for pods that must go. All of these are functions of a snapshot. `waiting`
-keeps unschedulable pods, `loop` follows the objects, and `writes` and `volumebinding` change them.
+`pod_info` reads the requirements of a pod. `snapshot` keeps nodes and assigned pods, updated from the watch. `cycle`
+checks one pod against the nodes, with the rules in `control.node_fit`, `pod_affinity`, `spread` and `volumes`, and
+chooses among the nodes that fit. `preemption` looks for pods that must go. All of these are functions of a snapshot.
+`loop` follows the objects and keeps unschedulable pods, and `writes` changes objects.
 """
 
 from __future__ import annotations

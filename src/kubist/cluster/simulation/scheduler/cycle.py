@@ -1,13 +1,14 @@
-"""One attempt to schedule a pod: checks of nodes in the order of kube-scheduler's plugins."""
+"""One attempt to schedule a pod: checks of nodes in the order of kube-scheduler's plugins, and the choice among those
+that fit: the highest sum of kube-scheduler's scores, else the least used one."""
 
 from __future__ import annotations
 
-from kubist.cluster.control.tolerations import tolerated
-from kubist.cluster.simulation.scheduler.podaffinity import PodAffinity
-from kubist.cluster.simulation.scheduler.podinfo import MOST_TERMS, PodInfo, Port
+from kubist.cluster.control.node_fit import tolerated
+from kubist.cluster.simulation.scheduler.pod_affinity import PodAffinity, attraction
+from kubist.cluster.simulation.scheduler.pod_info import MOST_TERMS, PodInfo, Port
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import NodeInfo, Snapshot
-from kubist.cluster.simulation.scheduler.spread import Spread
+from kubist.cluster.simulation.scheduler.spread import Spread, soft_scores
 from kubist.cluster.simulation.scheduler.volumes import PodVolumes, Volumes
 
 ENOUGH = 50
@@ -15,7 +16,7 @@ ENOUGH = 50
 UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 UNSCHEDULABLE = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), resolvable=False)
 TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), resolvable=False)
-AFFINITY = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), resolvable=False)
+_AFFINITY = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), resolvable=False)
 UNNAMED = Refusal("NodeAffinity", ("node(s) didn't satisfy plugin(s) [NodeAffinity]",), resolvable=False)
 PORTS = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
 ALL_ADDRESSES = "0.0.0.0"
@@ -64,7 +65,7 @@ class Cycle:
             if not tolerated(taint, self.tolerations):
                 return TAINTED
         if pod.node_rule is not None and not pod.node_rule(info.name, info.labels):
-            return AFFINITY
+            return _AFFINITY
         if pod.ports and info.ports and ports_conflict(pod.ports, info.ports):
             return PORTS
         refusal = check_resources(pod, info)
@@ -120,3 +121,75 @@ def ports_conflict(wanted: tuple[Port, ...], used: dict[Port, int]) -> bool:
         if held and (address == ALL_ADDRESSES or ALL_ADDRESSES in held or address in held):
             return True
     return False
+
+
+# Scores. The weights are those of kube-scheduler. Scores are not rounded, so that equal pods spread evenly
+# over equal nodes
+
+_TAINTS_WEIGHT, _AFFINITY_WEIGHT, _SPREAD_WEIGHT, _NEIGHBOURS_WEIGHT = 3, 2, 2, 2
+
+
+def choose(pod: PodInfo, snapshot: Snapshot, nodes: list[NodeInfo]) -> NodeInfo:
+    """Best node for a pod. Among equal ones the node with the fewest pods, then the first."""
+    if len(nodes) == 1:
+        return nodes[0]
+    totals = [_resource_score(pod, info) for info in nodes]
+    if any(info.soft_taints for info in nodes):
+        _add(totals, _TAINTS_WEIGHT, _inverse([_untolerated(pod, info) for info in nodes]))
+    if pod.node_preferences:
+        _add(totals, _AFFINITY_WEIGHT, _share([_preference(pod, info) for info in nodes]))
+    if (spread := soft_scores(pod, snapshot, nodes)) is not None:
+        _add(totals, _SPREAD_WEIGHT, spread)
+    if (pod.preferred_terms or snapshot.attraction) and (weights := attraction(pod, snapshot)):
+        keys = {key for key, _ in weights}
+        near = [sum(weights.get((key, info.labels.get(key, "")), 0) for key in keys) for info in nodes]
+        _add(totals, _NEIGHBOURS_WEIGHT, _range(near))
+    return max(zip(totals, nodes, strict=True), key=lambda pair: (pair[0], -len(pair[1].pods)))[1]
+
+
+def _resource_score(pod: PodInfo, info: NodeInfo) -> float:
+    """Free share of CPU and memory, and how even the two shares are."""
+    allocatable = info.allocatable
+    cpu_size, memory_size = allocatable.get("cpu", 0), allocatable.get("memory", 0)
+    cpu = min((info.cpu + pod.cpu) / cpu_size, 1.0) if cpu_size else 1.0
+    memory = min((info.memory + pod.memory) / memory_size, 1.0) if memory_size else 1.0
+    return 50 * (2 - cpu - memory) + 100 * (1 - abs(cpu - memory) / 2)
+
+
+def _untolerated(pod: PodInfo, info: NodeInfo) -> int:
+    """Number of PreferNoSchedule taints that the pod does not tolerate."""
+    tolerations = pod.spec.get("tolerations") or ()
+    # tolerated() ignores soft taints, so they are compared as hard ones.
+    return sum(
+        not any(
+            held.get("effect") in (None, "", "PreferNoSchedule")
+            and tolerated({**taint, "effect": "NoSchedule"}, [{**held, "effect": ""}])
+            for held in tolerations
+        )
+        for taint in info.soft_taints
+    )
+
+
+def _preference(pod: PodInfo, info: NodeInfo) -> int:
+    return sum(weight for weight, rule in pod.node_preferences if rule(info.name, info.labels))
+
+
+def _add(totals: list[float], weight: int, scores: list[float]) -> None:
+    for index, score in enumerate(scores):
+        totals[index] += weight * score
+
+
+def _share(values: list[int]) -> list[float]:
+    """Values as shares of the highest one."""
+    most = max(values)
+    return [100 * value / most if most else 0.0 for value in values]
+
+
+def _inverse(values: list[int]) -> list[float]:
+    return [100 - share for share in _share(values)]
+
+
+def _range(values: list[int]) -> list[float]:
+    """Values between the lowest (0) and the highest one (100)."""
+    least, most = min(values), max(values)
+    return [100 * (value - least) / (most - least) if most > least else 0.0 for value in values]

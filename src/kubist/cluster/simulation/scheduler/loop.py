@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from kubist.api.objectclient import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.queue import Queue
 from kubist.cluster.simulation.actors import SCHEDULER
 from kubist.cluster.simulation.scheduler import writes
-from kubist.cluster.simulation.scheduler.cycle import NO_NODES, Cycle, Rejected
-from kubist.cluster.simulation.scheduler.podinfo import Key, PodInfo
+from kubist.cluster.simulation.scheduler.cycle import NO_NODES, Cycle, Rejected, choose
+from kubist.cluster.simulation.scheduler.pod_info import Key, PodInfo
 from kubist.cluster.simulation.scheduler.preemption import TERMINATING, Budget, Candidate, find_candidate
 from kubist.cluster.simulation.scheduler.refusal import Refusal, summary
-from kubist.cluster.simulation.scheduler.scores import choose
 from kubist.cluster.simulation.scheduler.snapshot import Snapshot
-from kubist.cluster.simulation.scheduler.volumebinding import VolumeBinder
 from kubist.cluster.simulation.scheduler.volumes import STORAGE, Volumes
-from kubist.cluster.simulation.scheduler.waiting import (
-    AFTER_POD_CAME,
-    AFTER_POD_LEFT,
-    AFTER_VOLUME,
-    AGAIN,
-    PriorityOrder,
-    Waiting,
-)
-from kubist.cluster.simulation.scheduler.writes import NAME
+from kubist.cluster.simulation.scheduler.writes import NAME, VolumeBinder
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change, Entry
 
@@ -94,7 +87,7 @@ class Scheduler(Loop):
         self._retry(None)
 
     def _volume_changed(self, change: Change) -> None:
-        self._retry(AFTER_VOLUME)
+        self._retry(_AFTER_VOLUME)
 
     def _pod_changed(self, change: Change) -> None:
         entry = entry_of(change)
@@ -130,12 +123,12 @@ class Scheduler(Loop):
         ):
             return
         self.snapshot.add(PodInfo(pod))
-        self._retry(AFTER_POD_CAME if held is None else AFTER_POD_LEFT)
+        self._retry(_AFTER_POD_CAME if held is None else _AFTER_POD_LEFT)
 
     def _drop_assigned(self, key: Key) -> None:
         self._assumed.discard(key)
         if self.snapshot.remove(key) is not None:
-            self._retry(AFTER_POD_LEFT)
+            self._retry(_AFTER_POD_LEFT)
 
     def _pod_unassigned(self, key: Key, entry: Entry) -> None:
         pod = self.client.parsed(entry)
@@ -169,7 +162,7 @@ class Scheduler(Loop):
             self._waiting.discard(key)
             self._binder.forget(key)
             if self.snapshot.nominated.pop(key, None) is not None:
-                self._retry(AFTER_POD_LEFT)
+                self._retry(_AFTER_POD_LEFT)
 
     def _note_nomination(self, pod: PodInfo) -> None:
         if pod.nominated:
@@ -198,7 +191,7 @@ class Scheduler(Loop):
             return
         if cycle.volumes is not None and cycle.volumes.waiting:
             bindings = cycle.volumes.bindings(self.snapshot.nodes[node]) or []
-            self._waiting.add(key, AFTER_VOLUME, self.clock.monotonic())
+            self._waiting.add(key, _AFTER_VOLUME, self.clock.monotonic())
             await self._binder.bind(key, node, bindings)
             return
         pod.node = node
@@ -212,7 +205,7 @@ class Scheduler(Loop):
         if is_bound:
             message = f"Successfully assigned {pod.namespace}/{key[1]} to {node}"
             self.events.emit(pod.pod, "Normal", "Scheduled", message, action="Binding")
-            self._retry(AFTER_POD_CAME)
+            self._retry(_AFTER_POD_CAME)
         else:
             self._forget_assumed(pod)
 
@@ -247,7 +240,7 @@ class Scheduler(Loop):
 
     async def _report_failure(self, pod: PodInfo, found: Unschedulable) -> None:
         self._waiting.add(pod.key, found.plugins, self.clock.monotonic())
-        self.queue.add_after(pod.key, AGAIN)
+        self.queue.add_after(pod.key, _AGAIN)
         message, why = str(found), ""
         candidate = None
         if found.refusals:
@@ -307,3 +300,101 @@ def _for_scheduling(node: Object) -> tuple[object, ...]:
         spec.get("unschedulable"),
         status.get("allocatable"),
     )
+
+
+# Unschedulable pods: which changes can help them, and when they are tried again
+
+FIRST_DELAY, LONGEST_DELAY = 1.0, 10.0
+"""Back-off of a pod after attempts without success, in seconds."""
+FEW = 100
+"""Number of waiting pods up to which there is no back-off, as in a kube-scheduler with an empty queue."""
+_AGAIN = 300.0
+"""Seconds after which a pod is tried again if nothing happened."""
+
+_AFTER_POD_LEFT = (
+    "NodeResourcesFit",
+    "NodePorts",
+    "InterPodAffinity",
+    "PodTopologySpread",
+    "VolumeRestrictions",
+)
+_AFTER_POD_CAME = ("InterPodAffinity", "PodTopologySpread")
+_AFTER_VOLUME = ("VolumeBinding", "VolumeZone")
+
+
+@dataclass(slots=True)
+class _Record:
+    plugins: frozenset[str]
+    attempts: int
+    tried: float
+
+
+class Waiting:
+    """Pods that did not fit, by the plugins that refused them."""
+
+    def __init__(self) -> None:
+        self._records: dict[Key, _Record] = {}
+        self._by_plugin: dict[str, set[Key]] = {}
+        self._attempts: dict[Key, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._records
+
+    def add(self, key: Key, plugins: Iterable[str], now: float) -> None:
+        self._leave(key)
+        attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
+        record = self._records[key] = _Record(frozenset(plugins), attempts, now)
+        for plugin in record.plugins:
+            self._by_plugin.setdefault(plugin, set()).add(key)
+
+    def discard(self, key: Key) -> None:
+        """Forgets a pod that was scheduled or deleted."""
+        self._leave(key)
+        self._attempts.pop(key, None)
+
+    def _leave(self, key: Key) -> None:
+        record = self._records.pop(key, None)
+        for plugin in record.plugins if record is not None else ():
+            held = self._by_plugin[plugin]
+            held.discard(key)
+            if not held:
+                del self._by_plugin[plugin]
+
+    def release(self, plugins: Iterable[str] | None, now: float) -> list[tuple[Key, float]]:
+        """Pods that a change may help, and the seconds until they are due. None stands for all plugins."""
+        if not self._records:
+            return []
+        if plugins is None:
+            keys = list(self._records)
+        else:
+            found = [self._by_plugin.get(plugin, ()) for plugin in plugins]
+            keys = list(dict.fromkeys(itertools.chain(*map(sorted, found))))
+        patient = len(self._records) > FEW
+        due = []
+        for key in keys:
+            record = self._records[key]
+            delay = min(FIRST_DELAY * 2.0 ** min(record.attempts - 1, 10), LONGEST_DELAY)
+            due.append((key, max(record.tried + delay - now, 0.0) if patient else 0.0))
+            self._leave(key)
+        return due
+
+
+class PriorityOrder:
+    """Ready keys of the queue: the pod of the highest priority first, then the one that came first."""
+
+    def __init__(self, priority_of: Callable[[Key], int]) -> None:
+        self._priority_of = priority_of
+        self._heap: list[tuple[int, int, Key]] = []
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def append(self, key: Key) -> None:
+        heapq.heappush(self._heap, (-self._priority_of(key), next(self._numbers), key))
+
+    def popleft(self) -> Key:
+        return heapq.heappop(self._heap)[2]

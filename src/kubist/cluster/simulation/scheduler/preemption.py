@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubist.cluster.simulation.scheduler.cycle import Cycle, Rejected
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.refusal import Refusal, summary
 from kubist.cluster.simulation.scheduler.snapshot import NodeInfo, Snapshot
 from kubist.cluster.simulation.scheduler.volumes import Volumes

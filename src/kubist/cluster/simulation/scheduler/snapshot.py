@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from kubist.cluster.simulation.scheduler.podinfo import Key, PodInfo, Port
-from kubist.cluster.simulation.scheduler.terms import Term
+from kubist.cluster.simulation.scheduler.pod_info import Key, PodInfo, Port, Term
 from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import parse_quantity
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from kubist.cluster.control.tolerations import tolerated
-from kubist.cluster.simulation.scheduler.podinfo import Constraint, PodInfo
+from kubist.cluster.control.node_fit import tolerated
+from kubist.cluster.simulation.scheduler.pod_info import Constraint, PodInfo
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import Counts, NodeInfo, Snapshot
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubist.api.objectclient import ObjectClient
-from kubist.cluster.control.nodeaffinity import selector_rule
-from kubist.cluster.simulation.scheduler.podinfo import PodInfo
+from kubist.cluster.control.node_fit import selector_rule
+from kubist.cluster.simulation.scheduler.pod_info import PodInfo
 from kubist.cluster.simulation.scheduler.refusal import Refusal
 from kubist.cluster.simulation.scheduler.snapshot import NodeInfo, Snapshot
 from kubist.model.meta.object import Object

@@ -8,11 +8,10 @@ import time
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from kubist.cluster.simulation.shell import filecommands
-from kubist.cluster.simulation.shell.arithmetic import calculate, integer
+from kubist.cluster.simulation.shell import file_commands
 from kubist.cluster.simulation.shell.errors import Exit, Failure, Jump, Late, Unsupported
-from kubist.cluster.simulation.shell.filecommands import Command, Result
-from kubist.cluster.simulation.shell.tarcommand import tar
+from kubist.cluster.simulation.shell.file_commands import Command, Result, tar
+from kubist.cluster.simulation.shell.syntax import calculate, integer
 
 if TYPE_CHECKING:
     from kubist.cluster.simulation.shell.shell import Shell
@@ -251,7 +250,7 @@ BUILTINS = frozenset(
 COMMANDS: dict[str, Command] = {
     **dict.fromkeys(SHELLS, _sh),
     **dict.fromkeys(PREFIXES, _true),
-    **filecommands.COMMANDS,
+    **file_commands.COMMANDS,
     "true": _true,
     ":": _true,
     "false": _false,

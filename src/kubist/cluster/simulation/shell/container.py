@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from kubist.cluster.simulation.shell.budget import EXEC, Budget
 from kubist.cluster.simulation.shell.errors import Endless, Failure, Late, Unsupported
-from kubist.cluster.simulation.shell.filestore import UNKNOWN, File, Files
+from kubist.cluster.simulation.shell.file_store import UNKNOWN, File, Files
 from kubist.model.meta.object import Object
 
 LONGEST_SLEEP = 24 * 60 * 60.0

@@ -9,12 +9,11 @@ from typing import Any
 
 from kubist.base.offload import away
 from kubist.cluster.simulation.shell import syntax
-from kubist.cluster.simulation.shell.arithmetic import calculate
 from kubist.cluster.simulation.shell.commands import BUILTINS, COMMANDS, PREFIXES
 from kubist.cluster.simulation.shell.container import Container, Pipe, Reader, Streams, Writer
 from kubist.cluster.simulation.shell.errors import Exit, Failure, Incomplete, Jump, Unsupported
-from kubist.cluster.simulation.shell.filestore import absolute
-from kubist.cluster.simulation.shell.syntax import Command, Part, Pipeline, Script, Word, parse
+from kubist.cluster.simulation.shell.file_store import absolute
+from kubist.cluster.simulation.shell.syntax import Command, Part, Pipeline, Script, Word, calculate, parse
 
 CANNOT_RUN = 126
 """Exit code of commands that cannot be simulated: a shell's code for a command that cannot be executed."""

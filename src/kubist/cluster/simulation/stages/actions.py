@@ -10,9 +10,16 @@ from kubist.api.resources.context import User
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.patch import APPLY
 from kubist.cluster.control.events import EventRecorder
-from kubist.cluster.simulation.stages.gotemplate.environment import Environment
 from kubist.cluster.simulation.stages.limits import StageError
-from kubist.cluster.simulation.stages.steps import Apply, ChangeFinalizers, Delete, Patch, SendEvent, Step
+from kubist.cluster.simulation.stages.steps import (
+    Apply,
+    ChangeFinalizers,
+    Delete,
+    Environment,
+    Patch,
+    SendEvent,
+    Step,
+)
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.storage.cache.cache import Entry

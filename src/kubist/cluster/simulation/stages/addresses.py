@@ -34,7 +34,7 @@ class Addresses:
 
         def of_pod(node: str, host_network: Any, *_identity: Any) -> list[str]:
             if not isinstance(node, str):
-                raise StageError("PodIPWith: the name of the node must be a string")
+                raise StageError("the name of the node must be a string")
             return self.of_node(node) if host_network else self._of_pod(obj, node)
 
         return {

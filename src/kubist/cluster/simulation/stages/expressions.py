@@ -141,7 +141,7 @@ class Requirement:
 
     def matches(self, subject: Subject) -> bool:
         """A failed evaluation counts as no value, as in KWOK."""
-        found = self._query.values(subject.obj, subject.now) or ()
+        found = self._query.values(subject.obj) or ()
         if self._operator in ("Exists", "DoesNotExist"):
             return bool(found) == (self._operator == "Exists")
         return any(_text(value) in self._values for value in found) == (self._operator == "In")
@@ -180,7 +180,7 @@ class Source:
         """Duration: a time minus now, or a Go duration. None if the expression gives an empty string."""
         if self._program is not None:
             return _seconds(self._program.evaluate(subject))
-        found = (self._query.values(subject.obj, subject.now) if self._query else None) or ()
+        found = (self._query.values(subject.obj) if self._query else None) or ()
         text = found[0] if found else None
         if not isinstance(text, str):
             return default
@@ -199,7 +199,7 @@ class Source:
         """Weight. None if the expression gives text that is not a number."""
         if self._program is not None:
             return _integer(self._program.evaluate(subject))
-        found = (self._query.values(subject.obj, subject.now) if self._query else None) or ()
+        found = (self._query.values(subject.obj) if self._query else None) or ()
         if not found or not isinstance(found[0], str | int | float) or isinstance(found[0], bool):
             return default
         if not isinstance(found[0], str):

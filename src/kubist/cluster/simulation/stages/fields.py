@@ -27,25 +27,22 @@ class Fields:
         self._read.add(name)
         return self._values.get(name)
 
-    def text(self, name: str) -> str:
+    def _checked(self, name: str, is_valid: Callable[[Any], bool], why: str) -> Any:
+        """Value of a field; None without one."""
         value = self.get(name)
-        if value is not None and not isinstance(value, str):
-            raise self.error(name, "must be a string")
-        return value or ""
+        if value is not None and not is_valid(value):
+            raise self.error(name, why)
+        return value
+
+    def text(self, name: str) -> str:
+        return self._checked(name, _is_text, "must be a string") or ""
 
     def boolean(self, name: str) -> bool:
-        value = self.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise self.error(name, "must be true or false")
-        return bool(value)
+        return bool(self._checked(name, lambda value: isinstance(value, bool), "must be true or false"))
 
     def count(self, name: str) -> int | None:
-        value = self.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 62:
-            raise self.error(name, "must be an integer, 0 or more")
-        return value
+        number: int | None = self._checked(name, _is_count, "must be an integer, 0 or more")
+        return number
 
     def choice(self, name: str, choices: Mapping[str, str]) -> str:
         value = self.text(name)
@@ -54,32 +51,25 @@ class Fields:
         return choices.get(value, "")
 
     def texts(self, name: str) -> list[str]:
-        value = self.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.error(name, "must be a list of strings")
-        return value
+        def is_valid(value: Any) -> bool:
+            return isinstance(value, list) and all(map(_is_text, value))
+
+        return self._checked(name, is_valid, "must be a list of strings") or []
 
     def pairs(self, name: str) -> dict[str, str] | None:
-        value = self.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-            raise self.error(name, "must be a map of strings")
-        return value
+        def is_valid(value: Any) -> bool:
+            return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+        pairs: dict[str, str] | None = self._checked(name, is_valid, "must be a map of strings")
+        return pairs
 
     def fields(self, name: str) -> Fields | None:
         value = self.get(name)
         return None if value is None else Fields(f"{self.path}.{name}", value)
 
     def items(self, name: str) -> list[Fields]:
-        value = self.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise self.error(name, "must be a list")
-        return [Fields(f"{self.path}.{name}[{at}]", item) for at, item in enumerate(value)]
+        values = self._checked(name, lambda value: isinstance(value, list), "must be a list") or ()
+        return [Fields(f"{self.path}.{name}[{at}]", item) for at, item in enumerate(values)]
 
     def parse(self, name: str, make: Callable[[str], Made]) -> Made:
         """Result of `make` for a string. Its error gets the path of the field."""
@@ -93,3 +83,11 @@ class Fields:
         for name in self._values:
             if name not in self._read:
                 raise self.error(name, "unknown field")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62

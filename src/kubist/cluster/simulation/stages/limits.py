@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 MAX_SOURCE = 100_000
@@ -19,6 +20,13 @@ class StageError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+def unsupported(construct: str) -> StageError:
+    """Error of a construct of jq or Go templates that Kubist does not play."""
+    return StageError(
+        f"{construct} is not supported: run kwok itself against this server for Stages that use it"
+    )
 
 
 class Budget:
@@ -39,12 +47,12 @@ class Budget:
         of operations can make a value that is huge when it is written, compared or searched."""
         left = [value]
         while left:
-            found = left.pop()
-            self.spend(1 + len(found) // 16 if isinstance(found, str) else 1)
-            if isinstance(found, list):
-                left += found
-            elif isinstance(found, dict):
-                left += found.values()
+            item = left.pop()
+            self.spend(1 + len(item) // 16 if isinstance(item, str) else 1)
+            if isinstance(item, list):
+                left += item
+            elif isinstance(item, dict):
+                left += item.values()
 
 
 def check_size(size: int) -> None:
@@ -61,3 +69,13 @@ def check_source(text: str) -> None:
 def shortened(text: str) -> str:
     """Source text for an error message: in quotes, at most 80 characters."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def string_literal(literal: str) -> str:
+    """Text of a literal in double quotes, with the escape sequences of JSON."""
+    try:
+        text: str = json.loads(literal, strict=False)
+        text.encode()
+    except ValueError:
+        raise unsupported(f"an escape sequence in {shortened(literal)}") from None
+    return text

@@ -10,17 +10,16 @@ from typing import NamedTuple
 from kubist.api.config import KUBERNETES_VERSION
 from kubist.api.objectclient import ObjectClient
 from kubist.api.resources.resource import Resource
-from kubist.cluster.control import staged
+from kubist.cluster.control import staging
 from kubist.cluster.control.loop import Loop
 from kubist.cluster.simulation.actors import STAGES
 from kubist.cluster.simulation.stages import sources
 from kubist.cluster.simulation.stages.actions import Actions
 from kubist.cluster.simulation.stages.addresses import Addresses
 from kubist.cluster.simulation.stages.expressions import Subject
-from kubist.cluster.simulation.stages.gotemplate.environment import Environment
-from kubist.cluster.simulation.stages.lifecycle import Lifecycle
+from kubist.cluster.simulation.stages.go_template_functions import environment
 from kubist.cluster.simulation.stages.limits import StageError
-from kubist.cluster.simulation.stages.stage import Stage
+from kubist.cluster.simulation.stages.stage import Lifecycle, Stage
 from kubist.cluster.simulation.stages.watcher import is_of_stages
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
@@ -96,7 +95,7 @@ class Stages(Loop):
         self._histories: dict[Ref, History] = {}
 
     def follow(self) -> None:
-        staged.claim(self.client, self._governs)
+        staging.claim(self.client, self._governs)
         cache = self.client.registry.cache
         cache.followers.add(self)
         loaded = [collection for collection in cache.collections.values() if collection.loaded]
@@ -106,7 +105,7 @@ class Stages(Loop):
         self._arrange()
 
     async def stop(self) -> None:
-        staged.release(self.client)
+        staging.release(self.client)
         self.client.registry.cache.followers.discard(self)
         await super().stop()
 
@@ -194,7 +193,7 @@ class Stages(Loop):
                 self._complain(stage.object, "UnknownResource", message)
         self._unknown = unknown
         if any(before.get(prefix) is not self._lifecycles.get(prefix) for prefix in self._prefixes.values()):
-            staged.notify(self.client)
+            staging.notify(self.client)
 
     def _complain(self, stage: Object, reason: str, message: str) -> None:
         """Reports a problem of a Stage: as an Event if it is an object of the server, and in the log."""
@@ -204,7 +203,7 @@ class Stages(Loop):
         log.warning("Stage %s: %s", name, message)
 
     def _governs(self, resource: str, obj: Object) -> bool:
-        """Rule of `staged.governs`."""
+        """Rule of `staging.governs`."""
         found = self._lifecycles.get(self._prefixes.get(resource, ""))
         return found is not None and found[1].drives(resource, Subject(obj, self.clock.now(), Random(SEED)))
 
@@ -236,9 +235,8 @@ class Stages(Loop):
         if left > 0:
             self.queue.add_after(key, left)
             return
-        await self._play(
-            key, job, job.stage, resource, entry, obj or await self.client.in_version(resource, entry)
-        )
+        obj = obj or await self.client.in_version(resource, entry)
+        await self._play(job, job.stage, resource, entry, obj)
 
     def _forget(self, key: Ref) -> None:
         self._end_job(key)
@@ -281,16 +279,13 @@ class Stages(Loop):
             delay = max(delay, PAUSE)
         return Job(entry.revision, lifecycle, stage, now + delay)
 
-    async def _play(
-        self, key: Ref, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object
-    ) -> None:
-        random = Random(f"{SEED} {key.key} {self._histories[key].decisions} play")
-        functions = self._addresses.functions(obj)
-        environment = Environment(self.clock.now(), self._started, KUBERNETES_VERSION, random, functions)
+    async def _play(self, job: Job, stage: Stage, resource: Resource, entry: Entry, obj: Object) -> None:
+        functions = environment(self.clock.now(), self._started, KUBERNETES_VERSION)
+        functions |= self._addresses.functions(obj)
         try:
             while job.step < len(stage.steps):
                 step = stage.steps[job.step]
-                await self._actions.perform(step, resource, entry, obj, environment)
+                await self._actions.perform(step, resource, entry, obj, functions)
                 job.step += 1
                 if self._actions.is_deletion(step):
                     self._actions.send_events(stage.steps[job.step :], obj)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kubist.api.verbs.patch import APPLY, JSON_PATCH, MERGE, STRATEGIC
 from kubist.base.jsontext.errors import DecodeError
 from kubist.cluster.simulation.stages.fields import Fields
-from kubist.cluster.simulation.stages.gotemplate import Template
-from kubist.cluster.simulation.stages.gotemplate.environment import Environment
+from kubist.cluster.simulation.stages.go_template import Template
 from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
@@ -20,6 +20,10 @@ _POD = ("NodeIP", "PodIP", "NodeIPWith", "NodeIPsWith", "PodIPWith", "PodIPsWith
 _NODE = ("NodeIP", "NodeName", "NodePort")
 FUNCTIONS: dict[tuple[str, str], tuple[str, ...]] = {("v1", "Pod"): _POD, ("v1", "Node"): _NODE}
 """Template functions of a kind, in addition to those of all kinds."""
+
+
+Environment = Mapping[str, Callable[..., Any]]
+"""Functions of templates that depend on the object, the time and the server."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,24 +109,17 @@ def parse_next(spec: Fields, reference: tuple[str, str]) -> list[Step]:
     following = spec.fields("next")
     if listed:
         return [step for item in listed for step in _parse_step(item, reference)]
-    if following is None:
-        return []
-    return _parse_next(following, reference)
+    return [] if following is None else _parse_next(following, reference)
 
 
 def _parse_next(following: Fields, reference: tuple[str, str]) -> list[Step]:
-    steps: list[Step] = []
-    if (event := following.fields("event")) is not None:
-        steps.append(_event(event))
-    if (finalizers := following.fields("finalizers")) is not None:
-        steps.append(_finalizers(finalizers))
-    patches = following.items("patches")
+    steps = _event_and_finalizers(following)
+    listed = following.items("patches")
     template = following.text("statusTemplate")
     subresource = following.text("statusSubresource") or "status"
-    username = _username(following.fields("statusPatchAs"))
-    if patches:
-        steps += [_patch(item, reference) for item in patches]
-    elif template:
+    username = _username(following, "statusPatchAs")
+    steps += [_patch(item, reference) for item in listed]
+    if template and not listed:
         made = following.parse("statusTemplate", lambda text: _template(text, reference))
         steps.append(Patch(made, _default_type(reference), "status", subresource, username))
     if following.boolean("delete"):
@@ -132,55 +129,48 @@ def _parse_next(following: Fields, reference: tuple[str, str]) -> list[Step]:
 
 
 def _parse_step(item: Fields, reference: tuple[str, str]) -> list[Step]:
-    steps: list[Step] = []
-    if (event := item.fields("event")) is not None:
-        steps.append(_event(event))
-    if (finalizers := item.fields("finalizers")) is not None:
-        steps.append(_finalizers(finalizers))
+    steps = _event_and_finalizers(item)
     if item.boolean("delete"):
         steps.append(Delete())
     if (patch := item.fields("patch")) is not None:
         steps.append(_patch(patch, reference))
     if (apply := item.fields("apply")) is not None:
-        steps.append(_apply(apply, reference))
+        type_ = apply.choice("type", _APPLY_TYPES) or APPLY
+        subresource, username = apply.text("subresource"), _username(apply, "impersonation")
+        template = apply.parse("template", lambda text: _template(text, reference))
+        apply.finish()
+        steps.append(Apply(template, type_, subresource, username))
     item.finish()
     return steps
 
 
-def _event(event: Fields) -> SendEvent:
-    made = SendEvent(event.text("type") or "Normal", event.text("reason"), event.text("message"))
-    event.finish()
-    return made
+def _event_and_finalizers(item: Fields) -> list[Step]:
+    steps: list[Step] = []
+    if (event := item.fields("event")) is not None:
+        steps.append(SendEvent(event.text("type") or "Normal", event.text("reason"), event.text("message")))
+        event.finish()
+    if (finalizers := item.fields("finalizers")) is not None:
+        add, remove = _finalizer_names(finalizers, "add"), _finalizer_names(finalizers, "remove")
+        steps.append(ChangeFinalizers(tuple(add), frozenset(remove), finalizers.boolean("empty")))
+        finalizers.finish()
+    return steps
 
 
-def _finalizers(finalizers: Fields) -> ChangeFinalizers:
-    def named(name: str) -> list[str]:
-        found = []
-        for item in finalizers.items(name):
-            found.append(item.text("value"))
-            item.finish()
-        return found
-
-    made = ChangeFinalizers(tuple(named("add")), frozenset(named("remove")), finalizers.boolean("empty"))
-    finalizers.finish()
-    return made
+def _finalizer_names(finalizers: Fields, field: str) -> list[str]:
+    names = []
+    for item in finalizers.items(field):
+        names.append(item.text("value"))
+        item.finish()
+    return names
 
 
 def _patch(patch: Fields, reference: tuple[str, str]) -> Patch:
     type_ = patch.choice("type", _TYPES) or _default_type(reference)
     root, subresource = patch.text("root"), patch.text("subresource")
-    username = _username(patch.fields("impersonation"))
+    username = _username(patch, "impersonation")
     template = patch.parse("template", lambda text: _template(text, reference))
     patch.finish()
     return Patch(template, type_, root, subresource, username)
-
-
-def _apply(apply: Fields, reference: tuple[str, str]) -> Apply:
-    type_ = apply.choice("type", _APPLY_TYPES) or APPLY
-    subresource, username = apply.text("subresource"), _username(apply.fields("impersonation"))
-    template = apply.parse("template", lambda text: _template(text, reference))
-    apply.finish()
-    return Apply(template, type_, subresource, username)
 
 
 def _template(text: str, reference: tuple[str, str]) -> Template:
@@ -191,9 +181,11 @@ def _default_type(reference: tuple[str, str]) -> str:
     return STRATEGIC if reference in FUNCTIONS else MERGE
 
 
-def _username(impersonation: Fields | None) -> str:
+def _username(fields: Fields, name: str) -> str:
+    """User that a patch impersonates; an empty string for none."""
+    impersonation = fields.fields(name)
     if impersonation is None:
         return ""
-    name = impersonation.text("username")
+    username = impersonation.text("username")
     impersonation.finish()
-    return name
+    return username
