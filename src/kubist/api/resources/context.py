@@ -146,7 +146,7 @@ SIMULATED_LABEL = "kubist.io/simulated"
 
 class Kubelet(Protocol):
     """Answers requests that kube-apiserver passes on to a kubelet. The requests are validated and authorized.
-    `kubist.cluster.simulation.kubeletapi` implements it."""
+    `kubist.cluster.simulation.kubelet_api` implements it."""
 
     async def logs(self, ctx: Context, pod: Object, container: str) -> Answer: ...
 
