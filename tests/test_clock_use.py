@@ -26,7 +26,7 @@ ALLOWED = {
     "api/discovery/profiling.py": "a profile of the process",
     "api/discovery/openapi.py": "HTTP headers for caches of clients",
     "storage/encryption/metrics.py": "metrics",
-    "base/http/http1/heads.py": "the HTTP header Date, which clients compare with their own clocks",
+    "base/http/http1/response_head.py": "the HTTP header Date, which clients compare with their own clocks",
     "base/http/tls/contexts.py": "how often a file is checked",
     "base/http/tls/certificates.py": "certificates of the server itself, which clients check by their own clocks",
     "server/runtime/front_proxy.py": "certificates of the server itself, which clients check by their own clocks",

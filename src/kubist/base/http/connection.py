@@ -9,7 +9,7 @@ import socket
 import ssl
 
 from kubist.base.caching import bounded_cache
-from kubist.base.http.http1.heads import date_line
+from kubist.base.http.http1.response_head import date_line
 from kubist.base.http.limits import Limits
 from kubist.base.http.messages import Application, Request, Response, Stream
 from kubist.base.http.tls.contexts import peer_certificates

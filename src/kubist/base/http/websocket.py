@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING
 
-from kubist.base.http.http1.heads import head
+from kubist.base.http.http1.response_head import head
 from kubist.base.http.http1.writers import RawWriter
 from kubist.base.http.messages import Request, Response, Stream
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from kubist.base.eager_task import begin
 from kubist.base.http.bodies import WINDOW, size, windows
 from kubist.base.http.connection import NEVER, Connection, Host, log, stop
-from kubist.base.http.http1.heads import BODILESS, head
 from kubist.base.http.http1.reader import Reader, Refusal
+from kubist.base.http.http1.response_head import BODILESS, head
 from kubist.base.http.http1.writers import ChunkedWriter, RawWriter, Tunnel
 from kubist.base.http.messages import Answer, HangUp, Request, Response, Stream
 from kubist.base.http.websocket import WebSocket, handshake, is_upgrade

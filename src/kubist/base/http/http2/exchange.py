@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubist.base.http.bodies import Pieces, add, size, windows
 from kubist.base.http.connection import log, stop
-from kubist.base.http.http1.heads import BODILESS
+from kubist.base.http.http1.response_head import BODILESS
 from kubist.base.http.http2.frames import Error
 from kubist.base.http.messages import Answer, HangUp, Request, Stream
 
