@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kubist.cluster.simulation.stages.go_template_functions import NAMES
+from kubist.cluster.simulation.stages.go_template_evaluation import NAMES
 from kubist.testing.host import Host
 from tests.waiting import wait_for
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.cluster.simulation.stages.go_template import Template
-from kubist.cluster.simulation.stages.go_template_functions import NAMES, environment
+from kubist.cluster.simulation.stages.go_template_evaluation import NAMES, environment
 from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.codec import yaml
 

@@ -10,16 +10,8 @@ from kubist.api.resources.context import User
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.patch import APPLY
 from kubist.cluster.control.events import EventRecorder
+from kubist.cluster.simulation.stages import steps
 from kubist.cluster.simulation.stages.limits import StageError
-from kubist.cluster.simulation.stages.steps import (
-    Apply,
-    ChangeFinalizers,
-    Delete,
-    Environment,
-    Patch,
-    SendEvent,
-    Step,
-)
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.storage.cache.cache import Entry
@@ -33,22 +25,22 @@ class Actions:
         self._events = events
 
     async def perform(
-        self, step: Step, resource: Resource, entry: Entry, obj: Object, environment: Environment
+        self, step: steps.Step, resource: Resource, entry: Entry, obj: Object, environment: steps.Environment
     ) -> None:
         """Carries out one step for an object, which is in the version of `resource`."""
         match step:
-            case SendEvent():
+            case steps.SendEvent():
                 self.send_events((step,), obj)
-            case ChangeFinalizers():
+            case steps.ChangeFinalizers():
                 await self._client.update_of(
                     resource, entry.name, entry.namespace, lambda held: _with_finalizers(held, step, obj)
                 )
-            case Delete():
+            case steps.Delete():
                 conditions = {"uid": obj["metadata"]["uid"]}
                 await self._client.delete_entry(
                     resource, entry, gracePeriodSeconds=0, preconditions=conditions
                 )
-            case Patch():
+            case steps.Patch():
                 await self._client.patch(
                     resource,
                     entry.name,
@@ -58,20 +50,20 @@ class Actions:
                     subresource=step.subresource,
                     user=impersonated(step.username),
                 )
-            case Apply():
+            case steps.Apply():
                 await self._apply(step, entry.namespace, step.document(obj, environment))
 
     @staticmethod
-    def is_deletion(step: Step) -> bool:
-        return isinstance(step, Delete)
+    def is_deletion(step: steps.Step) -> bool:
+        return isinstance(step, steps.Delete)
 
-    def send_events(self, steps: Iterable[Step], obj: Object) -> None:
+    def send_events(self, remaining: Iterable[steps.Step], obj: Object) -> None:
         """Sends the events among these steps. After a deletion only they remain."""
-        for step in steps:
-            if isinstance(step, SendEvent):
+        for step in remaining:
+            if isinstance(step, steps.SendEvent):
                 self._events.emit(obj, step.type, step.reason, step.message)
 
-    async def _apply(self, step: Apply, source_namespace: str, document: Object) -> None:
+    async def _apply(self, step: steps.Apply, source_namespace: str, document: Object) -> None:
         """Creates an object or patches the existing one."""
         group, _, version = document["apiVersion"].rpartition("/")
         resource = self._client.find_kind(group, version, document["kind"])
@@ -90,7 +82,7 @@ class Actions:
             await self._patch(step, resource, namespace, APPLY, document)
 
     async def _patch(
-        self, step: Apply, resource: Resource, namespace: str, kind: str, document: Object
+        self, step: steps.Apply, resource: Resource, namespace: str, kind: str, document: Object
     ) -> None:
         name = document["metadata"]["name"]
         user = impersonated(step.username)
@@ -99,7 +91,7 @@ class Actions:
         )
 
 
-def _with_finalizers(held: Object, step: ChangeFinalizers, obj: Object) -> Object | None:
+def _with_finalizers(held: Object, step: steps.ChangeFinalizers, obj: Object) -> Object | None:
     metadata = held["metadata"]
     if metadata.get("uid") != obj["metadata"].get("uid"):
         return None

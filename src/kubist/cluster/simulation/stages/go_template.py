@@ -14,9 +14,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from kubist.cluster.simulation.stages import go_template_functions as functions
-from kubist.cluster.simulation.stages import go_template_nodes as nodes
-from kubist.cluster.simulation.stages.go_template_nodes import Node, State, Value
+from kubist.cluster.simulation.stages.go_template_evaluation import (
+    DOT,
+    NAMES,
+    Action,
+    Block,
+    Call,
+    Constant,
+    Expression,
+    Fields,
+    Number,
+    Pipeline,
+    Rendering,
+    Variable,
+    check_layout,
+    on_line,
+)
 from kubist.cluster.simulation.stages.limits import (
     MAX_DEPTH,
     StageError,
@@ -57,21 +70,21 @@ class Template:
         self.text = text
         check_source(text)
         try:
-            self._body = _Parser(_split(text.strip()), functions.NAMES.union(names)).block()
+            self._body = _Parser(_split(text.strip()), NAMES.union(names)).block()
         except StageError as error:
             raise StageError(f"template: {error}") from None
 
     def render(self, data: Any, environment: Mapping[str, Callable[..., Any]]) -> str:
         """Output for JSON data. `environment` has the functions that are not the same for all templates."""
-        dot = json.loads(json.dumps(data), parse_int=functions.Number, parse_float=functions.Number)
-        state = State(environment, {0: dot})
+        dot = json.loads(json.dumps(data), parse_int=Number, parse_float=Number)
+        rendering = Rendering(dot, environment)
         try:
-            self._body(state, dot)
+            rendering.run(self._body, dot)
         except StageError as error:
             raise StageError(f"template: {error}") from None
         except RecursionError:
             raise StageError("template: nested too deeply") from None
-        return "".join(state.output)
+        return "".join(rendering.output)
 
 
 # Text and tokens
@@ -94,7 +107,7 @@ def _split(source: str) -> Iterator[str | tuple[int, list[Token]]]:
         try:
             tokens, at = _tokens(source, start + (3 if trim_left else 2))
         except StageError as error:
-            raise nodes.on_line(error, line) from None
+            raise on_line(error, line) from None
         trim = source[at - 3] == "-"
         if tokens:
             yield line, tokens
@@ -155,63 +168,56 @@ class _Parser:
 
     # Blocks
 
-    def block(self, *ends: str) -> Node:
-        """Nodes up to `end` or `else`, which stays the current action; the whole template without such a word."""
-        parts: list[Node] = []
+    def block(self, *ends: str) -> Block:
+        """Text and actions up to `end` or `else`, which stays the current action. Without `ends` the whole template."""
+        block: Block = []
         with self._nested():
             for part in self._parts:
                 if isinstance(part, str):
-                    parts.append(nodes.text(part))
+                    block.append(part)
                     continue
                 self._line, self._tokens, self._at = *part, 0
                 if self._keyword() in ends:
                     break
                 try:
-                    parts.append(self._node())
+                    block.append(self._action())
                 except StageError as error:
-                    raise nodes.on_line(error, self._line) from None
+                    raise on_line(error, self._line) from None
             else:
                 if ends:
                     raise StageError(f"line {self._line}: a block is not closed by end")
-        return nodes.sequence(parts)
+        return block
 
-    def _node(self) -> Node:
+    def _action(self) -> Action:
         keyword = self._keyword()
         if keyword in ("if", "with", "range"):
             self._at += 1
             with self._nested():
-                return self._range() if keyword == "range" else self._branch(keyword)
+                return self._control(keyword)
         if keyword in ("end", "else"):
             raise StageError(f"unexpected {keyword}")
         if keyword in _UNSUPPORTED:
             raise unsupported(f"the action {keyword!r}")
-        variable, value = self._assigning_pipeline()
-        return nodes.located(self._line, nodes.print_(value) if variable is None else value)
+        value, variables = self._assignment(most=1)
+        return Action(self._line, "set" if variables else "print", value, variables, [], [])
 
-    def _branch(self, keyword: str) -> Node:
-        value = nodes.located(self._line, self._assigning_pipeline()[1])
-        then = self.block("end", "else")
-        return nodes.branch(value, then, self._otherwise(keyword), keyword == "with")
-
-    def _range(self) -> Node:
-        names, declares = self._targets(most=2)
-        value = self._pipeline()
-        pairs = nodes.located(self._line, lambda state, dot: functions.pairs(value(state, dot)))
-        self._finish()
-        variables = [self._variable(name, declares) for name in names]
+    def _control(self, keyword: str) -> Action:
+        """`if`, `with` or `range`, after the keyword."""
+        line = self._line
+        value, variables = self._assignment(most=2 if keyword == "range" else 1)
         body = self.block("end", "else")
-        return nodes.range_(pairs, variables, body, self._otherwise("range"))
+        return Action(line, keyword, value, variables, body, self._otherwise(keyword))
 
-    def _otherwise(self, keyword: str) -> Node | None:
+    def _otherwise(self, keyword: str) -> Block:
         """The part after `else`, up to `end`. The current action is `else` or `end`."""
         has_else = self._next()[1] == "else"
         if has_else and keyword != "range" and self._keyword() == keyword:
             self._at += 1
             with self._nested():
-                return self._branch(keyword)
+                return [self._control(keyword)]
         self._finish()
         if not has_else:
-            return None
+            return []
         body = self.block("end")
         self._at += 1
         self._finish()
@@ -270,38 +276,32 @@ class _Parser:
 
     # Pipelines
 
-    def _assigning_pipeline(self) -> tuple[int | None, Value]:
-        """The rest of an action: the variable that gets the value, and the value."""
-        names, declares = self._targets(most=1)
+    def _assignment(self, most: int) -> tuple[Expression, list[int]]:
+        """The rest of an action: a value, and the variables that get it."""
+        names, declares = self._targets(most)
         value = self._pipeline()
         self._finish()
-        if not names:
-            return None, value
-        variable = self._variable(names[0], declares)
+        return value, [self._variable(name, declares) for name in names]
 
-        def assign(state: State, dot: Any) -> Any:
-            result = state.variables[variable] = value(state, dot)
-            return result
-
-        return variable, assign
-
-    def _pipeline(self) -> Value:
-        calls: list[Callable[..., Any]] = []
+    def _pipeline(self) -> Expression:
+        calls: list[Call] = []
         with self._nested():
             value = self._command()
             while self._skip("|"):
-                if self._keyword() in ("", *_CONSTANTS):
+                name = self._keyword()
+                if name in ("", *_CONSTANTS):
                     text = self._peek()[1]
                     raise StageError(f"{text!r} cannot take the value of a pipe: a function is needed")
-                calls.append(self._command())
-        return nodes.piped(value, calls)
+                self._at += 1
+                calls.append(self._call(name, with_arguments=True))
+        return Pipeline(value, calls) if calls else value
 
-    def _command(self) -> Callable[..., Any]:
+    def _command(self) -> Expression:
         """A function with its arguments, or a single value."""
         name = self._keyword()
         if name and name not in _CONSTANTS:
             self._at += 1
-            return self._function(name, with_arguments=True)
+            return self._call(name, with_arguments=True)
         if name == "nil":
             raise StageError("nil is not a command")
         value = self._operand()
@@ -309,15 +309,15 @@ class _Parser:
             raise StageError(f"unexpected {self._peek()[1]!r} after a value: only functions take arguments")
         return value
 
-    def _function(self, name: str, with_arguments: bool) -> Callable[..., Any]:
+    def _call(self, name: str, with_arguments: bool) -> Call:
         if name not in self._names:
             raise unsupported(f"the function {name!r}")
         if name == "printf" and self._peek()[0] == "string":
-            functions.check_layout(self._peek()[1])
-        arguments = []
+            check_layout(self._peek()[1])
+        arguments: list[Expression] = []
         while with_arguments and not self._at_end_of_command():
             arguments.append(self._operand())
-        return nodes.decision(name, arguments) if name in functions.LAZY else nodes.call(name, arguments)
+        return Call(name, arguments)
 
     def _at_end_of_command(self) -> bool:
         kind, text = self._peek()
@@ -325,30 +325,26 @@ class _Parser:
             return text in ("|", ")", ":=", "=", ",")
         return kind == "end" or (kind == "path" and text.startswith(")"))
 
-    def _operand(self) -> Value:
+    def _operand(self) -> Expression:
         token = self._next()
         kind, text = token
         if kind == "path" and not text.startswith(")"):
             target, *names = text.split(".")
-            return nodes.fields(self._lookup(target), names)
+            return Fields(self._lookup(target), names)
         if kind == "variable" or token == ("symbol", "."):
             return self._lookup(text.removeprefix("."))
         if kind == "word" and text not in _CONSTANTS:
-            return self._function(text, with_arguments=False)
+            return self._call(text, with_arguments=False)
         if kind in ("string", "number", "word"):
-            constant = text if kind == "string" else int(text) if kind == "number" else _CONSTANTS[text]
-            return lambda _state, _dot: constant
+            return Constant(text if kind == "string" else int(text) if kind == "number" else _CONSTANTS[text])
         if text == "(":
             value = self._pipeline()
             kind, text = self._next()
             if kind not in ("symbol", "path") or not text.startswith(")"):
                 raise StageError("a parenthesis is not closed")
-            return nodes.fields(value, text.split(".")[1:])
+            return Fields(value, text.split(".")[1:])
         raise StageError("a value is missing" if token is END else f"unexpected {text!r}")
 
-    def _lookup(self, name: str) -> Value:
-        """Value of a variable, or the dot without a name."""
-        if not name:
-            return lambda _state, dot: dot
-        number = self._variable(name)
-        return lambda state, _dot: state.variables.get(number)
+    def _lookup(self, name: str) -> Variable:
+        """A variable, or the dot without a name."""
+        return Variable(self._variable(name) if name else DOT)

@@ -17,7 +17,7 @@ from kubist.cluster.simulation.stages import sources
 from kubist.cluster.simulation.stages.actions import Actions
 from kubist.cluster.simulation.stages.addresses import Addresses
 from kubist.cluster.simulation.stages.expressions import Subject
-from kubist.cluster.simulation.stages.go_template_functions import environment
+from kubist.cluster.simulation.stages.go_template_evaluation import environment
 from kubist.cluster.simulation.stages.limits import StageError
 from kubist.cluster.simulation.stages.stage import Lifecycle, Stage
 from kubist.cluster.simulation.stages.watcher import is_of_stages

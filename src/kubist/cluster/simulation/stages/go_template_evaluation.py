@@ -1,4 +1,4 @@
-"""Values and functions of Go templates: those of text/template, KWOK and sprig that Stages use.
+"""Evaluation of parsed Go templates: values, the functions of text/template, KWOK and sprig that Stages use, actions.
 
 nil and a missing key are None. Numbers of the data are `Number`, because KWOK decodes them to json.Number, which is a
 string type: `eq .spec.replicas "3"` holds, and zero counts as true.
@@ -10,11 +10,11 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from kubist.cluster.simulation.stages.limits import Budget, StageError, check_size, unsupported
+from kubist.cluster.simulation.stages.limits import MAX_SIZE, Budget, StageError, check_size, unsupported
 from kubist.model.codec import yaml
 from kubist.model.meta import times
 
@@ -30,6 +30,56 @@ _CONDITIONS = (
     ("NetworkUnavailable", "False", "RouteCreated", "RouteController created a route"),
 )
 """Conditions of a healthy node: type, status, reason, message."""
+
+
+# Nodes of a parsed template
+
+DOT = -1
+
+
+class Constant(NamedTuple):
+    value: Any
+
+
+class Variable(NamedTuple):
+    number: int
+    """The parser gives each declaration its number. `$` has 0, and `.` has DOT."""
+
+
+class Fields(NamedTuple):
+    """`.a.b` of an operand."""
+
+    target: Expression
+    names: list[str]
+
+
+class Call(NamedTuple):
+    name: str
+    arguments: list[Expression]
+
+
+class Pipeline(NamedTuple):
+    """Each call gets the value of the one before as its last argument."""
+
+    first: Expression
+    calls: list[Call]
+
+
+Expression = Constant | Variable | Fields | Call | Pipeline
+
+
+class Action(NamedTuple):
+    line: int
+    keyword: str
+    """`if`, `with`, `range`, `set` or `print`."""
+    value: Expression
+    variables: list[int]
+    """Variables that get the value, or with `range` each key and item."""
+    body: Block
+    otherwise: Block
+
+
+Block = list[str | Action]
 
 
 # Values
@@ -309,3 +359,92 @@ def _moment(seconds: float) -> str:
     """Unix time as RFC 3339, with microseconds."""
     whole = int(seconds)
     return times.format_micro_time(whole, int((seconds - whole) * 1e6))
+
+
+# Actions
+
+
+class Rendering:
+    """Output and variables of one evaluation."""
+
+    def __init__(self, data: Any, environment: Mapping[str, Callable[..., Any]]) -> None:
+        self.output: list[str] = []
+        self._size = 0
+        self._budget = Budget()
+        self._environment = environment
+        self._variables: dict[int, Any] = {0: data}
+
+    def run(self, block: Block, dot: Any) -> None:
+        for part in block:
+            self._budget.spend()
+            if isinstance(part, str):
+                self._write(part)
+            else:
+                self._act(part, dot)
+
+    def _write(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > MAX_SIZE:
+            raise StageError(f"the output has more than {MAX_SIZE} characters")
+        self.output.append(text)
+
+    def _act(self, action: Action, dot: Any) -> None:
+        line, keyword, expression, variables, body, otherwise = action
+        try:
+            value = self._value(expression, dot)
+            items = pairs(value) if keyword == "range" else []
+            if keyword == "print":
+                self._budget.spend_on(value)
+                self._write("<no value>" if value is None else text_of(value))
+        except StageError as error:
+            raise on_line(error, line) from None
+        if keyword == "range":
+            for pair in items:
+                self._variables.update(zip(variables, pair[-len(variables) :], strict=False))
+                self.run(body, pair[1])
+        else:
+            self._variables.update(zip(variables, (value,), strict=False))
+            if value:
+                self.run(body, value if keyword == "with" else dot)
+        if not (items or value):
+            self.run(otherwise, dot)
+
+    def _value(self, expression: Expression, dot: Any) -> Any:
+        match expression:
+            case Constant(value):
+                return value
+            case Variable(number):
+                return dot if number == DOT else self._variables.get(number)
+            case Fields(target, names):
+                value = self._value(target, dot)
+                for name in names:
+                    self._budget.spend()
+                    value = field_of(value, name)
+                return value
+            case Pipeline(first, calls):
+                value = self._value(first, dot)
+                for following in calls:
+                    value = self._call(following, dot, value)
+                return value
+            case Call():
+                return self._call(expression, dot)
+
+    def _call(self, node: Call, dot: Any, *piped: Any) -> Any:
+        name, arguments = node
+        self._budget.spend()
+        if name not in LAZY:
+            values = [*(self._value(argument, dot) for argument in arguments), *piped]
+            return call(name, values, self._environment, self._budget)
+        if not arguments and not piped:
+            raise StageError(f"{name}: an argument is missing")
+        result: Any = None
+        for argument in arguments:
+            result = self._value(argument, dot)
+            if bool(result) == (name == "or"):
+                return result
+        return piped[0] if piped else result
+
+
+def on_line(error: StageError, line: int) -> StageError:
+    text = str(error)
+    return error if text.startswith("line ") else StageError(f"line {line}: {text}")
