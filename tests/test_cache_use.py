@@ -21,6 +21,8 @@ FIXED = {
     "model/schema/catalog.py:by_name",
     # The keys are fields that strategies name.
     "model/patch/apply/sets.py:dotted",
+    # The keys are classes of bodies.
+    "testbench/control_api/body.py:fields_of",
 }
 """Functions with parameters that may use functools.cache or lru_cache."""
 

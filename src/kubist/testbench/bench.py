@@ -12,7 +12,7 @@ from kubist.model.meta.object import Object
 from kubist.testbench.clock.control import ClockControl
 from kubist.testbench.clock.movable import MovableClock
 from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI
+from kubist.testbench.control_api.control_api import ControlAPI, Operation
 from kubist.testbench.faults.api import FaultsAPI
 from kubist.testbench.recording.api import RecordingsAPI
 from kubist.testbench.snapshots.api import SnapshotsAPI
@@ -60,12 +60,12 @@ class Bench:
         config = self._api.config
         if config.workloads or config.simulated_nodes:
             # Saves start-up time: few servers simulate workloads.
-            from kubist.testbench.workloads import Workloads
+            from kubist.testbench.pod_operations import Workloads
 
             Workloads(self._api).register(self.control)
         else:
             for path in ("pods/{operation}", "nodes/{operation}"):
-                self.control.add("POST", path, _refuse_simulation)
+                self.control.add(Operation("POST", path, _refuse_simulation))
 
     @property
     def faults(self) -> Faults:

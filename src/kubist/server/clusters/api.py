@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.base.http.messages import Response
 from kubist.base.offload import LONG, away
 from kubist.model.meta.object import Object
-from kubist.server.clusters import openapi, spec
+from kubist.server.clusters import spec
 from kubist.server.clusters.cluster import Cluster
 from kubist.server.clusters.clusters import Clusters
 from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.control_api import ControlAPI, Operation
 
 
 class ClustersAPI:
@@ -22,24 +21,26 @@ class ClustersAPI:
         self._root_ca_file = root_ca_file
 
     def register(self, control: ControlAPI) -> None:
-        control.add("GET", "clusters", self._list)
-        control.add("POST", "clusters", self._create)
-        control.add("GET", "clusters/{name}", self._get)
-        control.add("DELETE", "clusters/{name}", self._delete)
-        control.add("GET", "clusters/{name}/kubeconfig", self._kubeconfig)
-        control.describe(openapi.SCHEMAS, openapi.BODIES, openapi.RESULTS)
+        control.describe(spec.SCHEMAS)
+        control.add(
+            Operation("GET", "clusters", self._list, result="ClusterList"),
+            Operation("POST", "clusters", self._create, body="ClusterSpec", result="NewCluster", code=201),
+            Operation("GET", "clusters/{name}", self._get, result="Cluster"),
+            Operation("DELETE", "clusters/{name}", self._delete, result="Cluster"),
+            Operation("GET", "clusters/{name}/kubeconfig", self._kubeconfig, result="Kubeconfig"),
+        )
 
     async def _list(self, _: Call) -> Object:
         """All clusters."""
         found = self._clusters.found
         return {"items": [found[name].shown() for name in sorted(found)]}
 
-    async def _create(self, call: Call) -> Response:
+    async def _create(self, call: Call) -> Object:
         """Creates a cluster and returns its kubeconfig."""
         # Long manifests in YAML are parsed in a worker thread.
-        asked = await away(len(call.request.body) > LONG, spec.read, call, self._clusters.has_disk)
-        made = await self._clusters.create(asked)
-        return json_response(made.shown() | {"kubeconfig": self._kubeconfig_of(made, call)}, 201)
+        request = await away(len(call.request.body) > LONG, spec.read_spec, call, self._clusters.has_disk)
+        cluster = await self._clusters.create(request)
+        return cluster.shown() | {"kubeconfig": self._kubeconfig_of(cluster, call)}
 
     async def _get(self, call: Call) -> Object:
         """One cluster."""

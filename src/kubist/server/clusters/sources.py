@@ -16,7 +16,7 @@ from kubist.storage.image import take_image
 from kubist.storage.memory import StoreImage
 from kubist.storage.store import OpenFailed
 from kubist.testbench.bench import Bench
-from kubist.testbench.control_api.call import GROUP
+from kubist.testbench.control_api.field_types import GROUP
 
 
 async def read_source(

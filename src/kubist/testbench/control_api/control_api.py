@@ -5,7 +5,7 @@ JSON in camelCase; errors are a Status. A client needs a rule for these non-reso
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -18,15 +18,32 @@ from kubist.model.meta.object import Object
 from kubist.testbench.control_api.call import Call
 
 Handler = Callable[[Call], Awaitable[Any]]
-"""Returns an object for the response (200), a complete response, or None (204)."""
-Named = dict[tuple[str, str], str]
-"""Names of schemas by method and path."""
+"""Returns an object for the response, a complete response, or None (204)."""
+Schemas = Mapping[str, type]
+"""Classes of bodies and responses by the names of their schemas."""
 _JSON = [(b"Content-Type", b"application/json")]
+
+
+class Operation(NamedTuple):
+    """One method of a path such as `faults/{id}`. A last part `{name...}` takes the rest of the path."""
+
+    method: str
+    path: str
+    handler: Handler
+    """Its docstring is the summary of the operation."""
+    body: str = ""
+    """Schema of the request body. Empty: an object without fields."""
+    result: str = ""
+    """Schema of the response. `NAMEList` is a list of the schema `NAME`. Empty: any object."""
+    code: int = 200
+    """Status of a success. 204: there is no response body."""
+    is_lines: bool = False
+    """Whether the response is a stream of JSON lines."""
 
 
 class _Route(NamedTuple):
     parts: tuple[str, ...]
-    handlers: dict[str, Handler]
+    operations: dict[str, Operation]
 
 
 class ControlAPI:
@@ -34,59 +51,56 @@ class ControlAPI:
 
     def __init__(self) -> None:
         self._routes: dict[str, _Route] = {}
-        self._schemas: list[tuple[dict[str, Object], Named, Named]] = []
-        self.add("GET", "openapi.json", self._openapi)
+        self._schemas: list[Schemas] = []
+        self.add(Operation("GET", "openapi.json", self._openapi))
 
-    def add(self, method: str, path: str, handler: Handler) -> None:
-        """Adds a handler for a path such as `faults/{id}`. A last part `{name...}` takes the rest of the path."""
-        route = self._routes.setdefault(path, _Route(tuple(path.split("/")), {}))
-        route.handlers[method] = handler
+    def add(self, *operations: Operation) -> None:
+        """Adds operations. Their schemas are those of `openapi.SCHEMAS` and of `describe`."""
+        for operation in operations:
+            path = operation.path
+            route = self._routes.setdefault(path, _Route(tuple(path.split("/")), {}))
+            route.operations[operation.method] = operation
+
+    def operations(self) -> Iterator[Operation]:
+        for route in self._routes.values():
+            yield from route.operations.values()
 
     def routes(self) -> Iterator[tuple[str, str, Handler]]:
         """Method, path and handler of every operation."""
-        for path, route in self._routes.items():
-            for method, handler in route.handlers.items():
-                yield method, path, handler
+        return (operation[:3] for operation in self.operations())
 
-    def describe(self, schemas: dict[str, Object], bodies: Named, results: Named) -> None:
-        """Adds schemas to the OpenAPI document, and names those of request bodies and of responses."""
-        self._schemas.append((schemas, bodies, results))
+    def describe(self, schemas: Schemas) -> None:
+        """Adds schemas to the OpenAPI document."""
+        self._schemas.append(schemas)
 
     async def _openapi(self, _: Call) -> Object:
         """This document."""
         # Saves start-up time: few clients read it.
         from kubist.testbench.control_api import openapi
 
-        return openapi.document(self.routes(), self._schemas)
+        return openapi.document(self.operations(), self._schemas)
 
     async def answer(self, request: Request, path: str, user: User) -> Answer:
-        found = self._find(path)
-        if found is None:
-            raise status.no_such_path()
-        handlers, params = found
-        handler = handlers.get(request.method)
-        if handler is None:
+        route, params = self._find(path)
+        operation = route.operations.get(request.method)
+        if operation is None:
             raise status.method_not_allowed()
         if request.body_too_large:
-            raise status.too_large("Request entity too large: limit is 3145728")
-        result = await handler(Call(request, user, dict(parse_qsl(request.query, True)), params))
+            raise status.body_too_large()
+        result = await operation.handler(Call(request, user, dict(parse_qsl(request.query, True)), params))
         if isinstance(result, Answer):
             return result
         if result is None:
-            return Response(204, [])
-        return json_response(result)
+            return Response(operation.code, [])
+        return Response(operation.code, list(_JSON), orjson.dumps(result) + b"\n")
 
-    def _find(self, path: str) -> tuple[dict[str, Handler], dict[str, str]] | None:
+    def _find(self, path: str) -> tuple[_Route, dict[str, str]]:
         parts = path.strip("/").split("/")
         for route in self._routes.values():
             params = _match(route.parts, parts)
             if params is not None:
-                return route.handlers, params
-        return None
-
-
-def json_response(body: Object, code: int = 200) -> Response:
-    return Response(code, list(_JSON), orjson.dumps(body) + b"\n")
+                return route, params
+        raise status.no_such_path()
 
 
 def _match(pattern: tuple[str, ...], parts: list[str]) -> dict[str, str] | None:

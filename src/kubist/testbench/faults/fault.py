@@ -12,7 +12,7 @@ import orjson
 from kubist.api.resources.context import Context
 from kubist.api.verbs.watch import Watcher
 from kubist.model.meta.object import Object
-from kubist.testbench.faults.rule import ACTIONS, COMPANIONS, Rule
+from kubist.testbench.faults.rule import ACTIONS, COMPANIONS, FaultRule
 from kubist.testbench.faults.watch_faults import FaultyWriter, faulty_writer
 
 MARK = "kubist.io/faults"
@@ -22,7 +22,7 @@ MARK = "kubist.io/faults"
 class Fault:
     """One rule of a server. `spec` is the rule as it was given."""
 
-    def __init__(self, id_: str, spec: Object, rule: Rule, stale_version: int) -> None:
+    def __init__(self, id_: str, spec: Object, rule: FaultRule, stale_version: int) -> None:
         self.id = id_
         self.spec = spec
         self.rule = rule
@@ -37,7 +37,7 @@ class Fault:
         self.spared = 0
         """Requests of the test's own helpers that matched."""
         self.removed = asyncio.Event()
-        self._chances = Random(rule.criteria.seed)
+        self._chances = Random(rule.seed)
         self._reserved = 0
         """Watches that are about to get this fault."""
         self.watchers: WeakSet[Watcher] = WeakSet()
@@ -54,7 +54,7 @@ class Fault:
 
     @property
     def is_used_up(self) -> bool:
-        times = self.rule.criteria.times
+        times = self.rule.times
         return bool(times) and self.hits + self._reserved + self._to_cut() >= times
 
     def _to_cut(self) -> int:
@@ -65,15 +65,15 @@ class Fault:
 
     def counts(self) -> bool:
         """Counts a matching request. Returns whether the rule acts on it."""
-        criteria = self.rule.criteria
+        rule = self.rule
         if self.is_used_up or self.removed.is_set():
             return False
         self.matches += 1
-        if criteria.nth:
-            return self.matches == criteria.nth
-        if criteria.every:
-            return self.matches % criteria.every == 0
-        return criteria.probability is None or self._chances.random() < criteria.probability
+        if rule.nth:
+            return self.matches == rule.nth
+        if rule.every:
+            return self.matches % rule.every == 0
+        return rule.probability is None or self._chances.random() < rule.probability
 
     def hit(self, ctx: Context) -> None:
         """Counts a request or a watch on which the rule acts, and marks it for recordings and the audit log."""
@@ -96,16 +96,16 @@ class Fault:
         writer = faulty_writer(watcher)
         if writer is None or self.removed.is_set():
             return
-        actions = self.rule.actions
+        rule = self.rule
         self.watchers.add(watcher)
-        if actions.withhold_bookmarks:
+        if rule.withhold_bookmarks:
             watcher.withholds_bookmarks = True
-        if actions.pause:
-            writer.pause(self, actions.pause)
-        if actions.delay_events:
-            writer.delay(self, actions.delay_events)
-        if actions.cut_after is not None:
-            writer.cut(self, actions.cut_after, partial(self.hit, watcher.ctx))
+        if rule.pause:
+            writer.pause(self, rule.pause)
+        if rule.delay_events:
+            writer.delay(self, rule.delay_events)
+        if rule.cut_after is not None:
+            writer.cut(self, rule.cut_after, partial(self.hit, watcher.ctx))
         else:
             self.hit(watcher.ctx)
 

@@ -19,7 +19,8 @@ from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Fields, conflict
+from kubist.testbench.control_api.call import conflict
+from kubist.testbench.control_api.field_types import Fields
 from kubist.testbench.faults import rule as fault_rules
 from kubist.testbench.faults import stale_reads
 from kubist.testbench.faults.fault import Fault
@@ -70,7 +71,7 @@ class Faults:
         rule = fault_rules.parse(asked)
         if len(self._faults) >= MOST_RULES:
             conflict(f"this server has {MOST_RULES} fault rules, the most it can have")
-        if rule.actions.expire_history and not self._api.registry.store.local:
+        if rule.expire_history and not self._api.registry.store.local:
             conflict("history cannot be expired: the store is shared with other servers")
         fault = Fault(str(next(self._ids)), spec, rule, version)
         if rule.at_once:
@@ -78,7 +79,7 @@ class Faults:
             fault.hits += not rule.on_requests
         self._faults[fault.id] = fault
         self._changed()
-        if rule.on_requests and rule.actions.on_watches:
+        if rule.on_requests and rule.on_watches:
             await self._act_on_open_watches(fault)
         return fault
 
@@ -108,7 +109,7 @@ class Faults:
             self.remove(id_)
 
     def _restore_bookmarks(self, removed: Fault) -> None:
-        others = [fault for fault in self if fault.rule.actions.withhold_bookmarks]
+        others = [fault for fault in self if fault.rule.withhold_bookmarks]
         for watcher in removed.watchers:
             watcher.withholds_bookmarks = any(watcher in other.watchers for other in others)
 
@@ -124,7 +125,7 @@ class Faults:
             for fault in self:
                 if not await self._is_to_act(fault, request):
                     continue
-                if fault.rule.actions.on_watches:
+                if fault.rule.on_watches:
                     fault.reserve()
                     reserved.callback(fault.unreserve)
                 else:
@@ -136,40 +137,35 @@ class Faults:
     async def _is_to_act(self, fault: Fault, request: FaultRequest) -> bool:
         """Whether a rule acts on a request, which is counted."""
         rule = fault.rule
-        if not rule.on_requests or fault.is_used_up or not rule.criteria.is_plausible(request):
+        if not rule.on_requests or fault.is_used_up or not rule.is_plausible(request):
             return False
-        if rule.criteria.spares_tests and request.is_of_test:
+        if rule.spares_tests and request.is_of_test:
             fault.spared += 1
             return False
-        if rule.actions.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
+        if rule.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
             return False
-        return await rule.criteria.holds(request) and fault.counts()
+        return await rule.holds(request) and fault.counts()
 
     async def _act_before(self, fault: Fault, request: FaultRequest) -> None:
         """Effects before the request takes effect. Raises if the request ends here."""
-        actions = fault.rule.actions
-        if actions.delay:
-            await self._hold(fault, actions.delay)
-        if not fault.rule.at_once:
+        rule = fault.rule
+        if rule.delay:
+            await self._hold(fault, rule.delay)
+        if not rule.at_once:
             await self._act_aside(fault)
-        if actions.failure is not None:
-            raise failure_error(actions.failure, request, fault.id)
-        if actions.close == "before":
+        if rule.status is not None:
+            raise failure_error(rule.status, rule, request, fault.id)
+        if rule.close == "before":
             raise HangUp
 
     async def _act_aside(self, fault: Fault) -> None:
         """Effects on the server, not on a request."""
-        actions, criteria = fault.rule.actions, fault.rule.criteria
-        if actions.expire_history:
+        rule = fault.rule
+        if rule.expire_history:
             await self._api.registry.cache.expire()
-        if actions.take_lease:
-            await take_lease(
-                self._api,
-                criteria.namespaces[0],
-                criteria.names[0],
-                actions.take_lease,
-                actions.lease_duration,
-            )
+        if rule.take_lease:
+            seconds = max(1, round(rule.lease_duration))
+            await take_lease(self._api, rule.namespace[0], rule.name[0], rule.take_lease, seconds)
 
     async def _hold(self, fault: Fault, seconds: float) -> None:
         """Delays a request, in real time, or until the rule is removed."""
@@ -185,9 +181,7 @@ class Faults:
 
     async def _serve_under(self, ctx: Context, acting: list[Fault]) -> Answer:
         """Serves a request, then acts on its response."""
-        stale = next(
-            (fault.stale_version for fault in acting if fault.rule.actions.stale_read is not None), 0
-        )
+        stale = next((fault.stale_version for fault in acting if fault.rule.stale_read is not None), 0)
         if stale and isinstance(ctx, ResourceRequest):
             stale_reads.make_stale(ctx, stale)
         try:
@@ -211,20 +205,20 @@ class Faults:
     async def _act_after(self, acting: list[Fault], answer: Answer | None) -> None:
         """Effects after the request took effect. `answer` is None if it failed."""
         for fault in acting:
-            if fault.rule.actions.delay_after:
-                await self._hold(fault, fault.rule.actions.delay_after)
+            if fault.rule.delay_after:
+                await self._hold(fault, fault.rule.delay_after)
         for fault in acting:
-            actions = fault.rule.actions
-            if actions.close == "after":
+            rule = fault.rule
+            if rule.close == "after":
                 raise HangUp
-            if actions.truncate is not None and isinstance(answer, Response):
-                raise HangUp(answer, actions.truncate)
+            if rule.truncate is not None and isinstance(answer, Response):
+                raise HangUp(answer, rule.truncate)
 
     # Watches
 
     def _act_on_stream(self, stream: Stream, watcher: Watcher, acting: list[Fault]) -> None:
         """Puts the faults on a new watch, before its first event."""
-        faults = [fault for fault in acting if fault.rule.actions.on_watches]
+        faults = [fault for fault in acting if fault.rule.on_watches]
         if not faults:
             return
         begin, end = stream.start, stream.stopped
@@ -259,7 +253,7 @@ class Faults:
 
 def _unserved(fault: Fault, served: set[str]) -> str:
     """Names the resources of a rule that do not exist."""
-    names = [pattern.resource for pattern in fault.rule.criteria.resources]
+    names = [pattern.resource for pattern in fault.rule.resource]
     unknown = [name for name in names if name not in served and "*" not in name]
     return "".join(f'; there is no resource "{name}"{did_you_mean(name, served)}' for name in unknown)
 

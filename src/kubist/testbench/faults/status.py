@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 
 from kubist.model.meta import status
 from kubist.model.meta.status import APIError
 from kubist.testbench.control_api.call import FAULT_HEADER
 from kubist.testbench.faults.request import FaultRequest
-from kubist.testbench.faults.rule import Failure
+from kubist.testbench.faults.rule import FaultRule
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 REASONS = {
@@ -16,7 +17,6 @@ REASONS = {
     401: ("Unauthorized", "Unauthorized"),
     405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
     406: ("NotAcceptable", "only the following media types are accepted: application/json"),
-    413: ("RequestEntityTooLarge", "Request entity too large: limit is 3145728"),
     415: ("UnsupportedMediaType", "the body of the request was in an unknown format"),
     429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
     500: ("InternalError", "Internal error occurred: injected fault"),
@@ -26,20 +26,21 @@ REASONS = {
 """Reason and message of codes that do not name the object."""
 
 
-def failure_error(failure: Failure, request: FaultRequest, rule: str) -> APIError:
-    """The error that ends a request. `rule` is the id of the fault rule."""
-    usual = _usual(failure.code, request)
+def failure_error(code: int, rule: FaultRule, request: FaultRequest, id_: str) -> APIError:
+    """The error that ends a request. An empty reason or message of the rule is that of the reference."""
+    usual = _usual(code, request)
     details = dict(usual.details or {})
     headers = [pair for pair in usual.headers if pair[0] != "Retry-After"]
-    if failure.retry_after:
-        details["retryAfterSeconds"] = failure.retry_after
-        headers.append(("Retry-After", str(failure.retry_after)))
+    if rule.retry_after:
+        seconds = math.ceil(rule.retry_after)
+        details["retryAfterSeconds"] = seconds
+        headers.append(("Retry-After", str(seconds)))
     return APIError(
-        failure.code,
-        failure.reason or usual.reason,
-        failure.message or usual.message,
+        code,
+        rule.reason or usual.reason,
+        rule.message or usual.message,
         details or usual.details,
-        headers=[*headers, (FAULT_HEADER, rule)],
+        headers=[*headers, (FAULT_HEADER, id_)],
     )
 
 
@@ -58,6 +59,8 @@ def _usual(code: int, request: FaultRequest) -> APIError:
     if code == 410:
         what = "watch" if info.verb == "watch" else "list"
         return status.gone(f"The resourceVersion for the provided {what} is too old.")
+    if code == 413:
+        return status.body_too_large()
     if code == 422:
         kind = request.resource.kind if request.resource is not None else resource
         return status.invalid(group, kind, name, [])

@@ -6,13 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
 
 from kubist.base.offload import LONG, away
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Fields
-from kubist.testbench.faults.matching import Criteria, parse_plain_criteria
+from kubist.testbench.control_api.field_types import integer
+from kubist.testbench.faults.matching import RequestFilters
 from kubist.testbench.recording.request import Recorded
 
 ENTRIES, MOST_ENTRIES = 10_000, 100_000
@@ -30,20 +31,13 @@ class Limits:
     size: int = BYTES
 
 
-def parse_recording(asked: Fields) -> tuple[Criteria, Limits]:
-    """Filters and limits of a recording. Raises 422 if a field is invalid."""
-    criteria = parse_plain_criteria(asked)
-    entries = asked.integer("maxEntries", ENTRIES, least=1)
-    size = asked.integer("maxBytes", BYTES, least=1)
-    for name, value, most in (("maxEntries", entries, MOST_ENTRIES), ("maxBytes", size, MOST_BYTES)):
-        if value > most:
-            asked.reject(name, value, f"must be at most {most}")
-    asked.done()
-    return criteria, Limits(entries, size)
+class RecordingRequest(RequestFilters):
+    max_entries: Annotated[int, integer(1, MOST_ENTRIES)] = ENTRIES
+    max_bytes: Annotated[int, integer(1, MOST_BYTES)] = BYTES
 
 
 class Recording:
-    """Requests that match the criteria, in the order of their responses.
+    """Requests that match the filters, in the order of their responses.
 
     A recording that is full drops further requests and counts them. A ring drops its oldest instead, and counts
     nothing.
@@ -53,7 +47,7 @@ class Recording:
         self,
         id_: str,
         spec: Object,
-        criteria: Criteria,
+        filters: RequestFilters,
         limits: Limits,
         *,
         ring: bool = False,
@@ -62,7 +56,7 @@ class Recording:
         """`refresh` adds the requests that are not added yet."""
         self.id = id_
         self._spec = spec
-        self.criteria = criteria
+        self.filters = filters
         self.limits = limits
         self._ring = ring
         self._refresh = refresh
