@@ -54,7 +54,7 @@ COMPILED = {
 
 KEPT = {
     # Placeholders of one recording of a test, which is bounded.
-    "testing/normalised.py:_placeholder",
+    "testing/golden.py:_placeholder",
     # It removes the oldest counts above its own limit, in the order of their use.
     "cluster/simulation/scheduler/snapshot.py:census",
     # The keys are the two values of whenUnsatisfiable.
@@ -80,7 +80,7 @@ KEPT = {
     # The keys are classes of control loops.
     "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.
-    "server/clusters/template.py:image",
+    "server/clusters/sources.py:image",
     # A bounded cache that the owner of the grants passes.
     "api/filters/authorization/rbac.py:decide",
     # A bounded cache of the type.

@@ -17,7 +17,7 @@ from kubist.cluster.simulation.stages import limits as stages
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
-from kubist.server.clusters import clusters, fairness
+from kubist.server.clusters import clusters, limits
 from kubist.storage.cache import cache
 from kubist.testbench.faults import api as faults_api
 from kubist.testbench.faults import faults
@@ -156,7 +156,7 @@ def _bench() -> list[Row]:
         ),
         (
             "requests of one cluster that start in one turn",
-            f"{fairness.REQUESTS}",
+            f"{limits.REQUESTS}",
             "the request waits for the next turn",
         ),
         (

@@ -21,7 +21,7 @@ from kubist.server.clusters.hosting import Hosting
 from kubist.server.clusters.spec import Spec
 from kubist.testing import Cluster
 from kubist.testing.clusters import PATH
-from kubist.testing.refused import Refused
+from kubist.testing.connections import Refused
 from tests.clusters.talking import open_watch
 from tests.storage.test_encrypted_server import key, write
 from tests.waiting import wait_for

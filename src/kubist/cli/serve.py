@@ -137,8 +137,8 @@ class Service:
 
     def fail_in_use(self) -> int:
         # Saves start-up time: only errors need it.
+        from kubist.cli.banner import program
         from kubist.cli.instance import holder, read_record
-        from kubist.cli.program import program
 
         pid = holder(self.directory) or 0
         record = read_record(self.directory, pid)

@@ -11,8 +11,7 @@ from kubist.base.http.messages import Answer, Application, Request
 from kubist.model.meta.object import Object
 from kubist.testbench.clock.control import ClockControl
 from kubist.testbench.clock.movable import MovableClock
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.faults.api import FaultsAPI
 from kubist.testbench.recording.api import RecordingsAPI
 from kubist.testbench.snapshots.api import SnapshotsAPI

@@ -16,8 +16,7 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
 from kubist.testbench.control_api.body import Body
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.control_api.field_types import Fields, FieldType, integer, parsed, short_text, text
 
 KIND = "PodOperation"

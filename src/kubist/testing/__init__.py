@@ -8,10 +8,10 @@ TYPE_CHECKING = False  # Saves start-up time: pytest loads this package even if 
 if TYPE_CHECKING:
     from kubist.cluster.simulation.kubeletapi.handlers import Exec, LogRequest
     from kubist.testing.cluster import Cluster
+    from kubist.testing.connections import Refused
     from kubist.testing.host import Host
     from kubist.testing.operators.kopf_operators import KopfOperators
     from kubist.testing.operators.operator import OperatorFailed
-    from kubist.testing.refused import Refused
     from kubist.testing.replaying import replay
     from kubist.testing.webhooks.admission import AdmissionRequest
     from kubist.testing.webhooks.authorizer import AuthorizationRequest
@@ -41,7 +41,7 @@ LATER = {
     "KopfOperators": "kubist.testing.operators.kopf_operators",
     "LogRequest": "kubist.cluster.simulation.kubeletapi.handlers",
     "OperatorFailed": "kubist.testing.operators.operator",
-    "Refused": "kubist.testing.refused",
+    "Refused": "kubist.testing.connections",
     "replay": "kubist.testing.replaying",
 }
 """Modules of the public names. They are imported on first use, because they load a server."""

@@ -17,8 +17,7 @@ from kubist.server.server import Server
 from kubist.testing import manifests as reading
 from kubist.testing import running_test
 from kubist.testing.cluster import Cluster
-from kubist.testing.connections import Connections
-from kubist.testing.refused import Refused
+from kubist.testing.connections import Connections, Refused
 
 if TYPE_CHECKING:
     from kubist.server.clusters.hosting import Hosting

@@ -14,7 +14,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import CacheImage
 from kubist.storage.memory import StoreImage
 from kubist.testbench.control_api.body import Body, read
-from kubist.testbench.control_api.call import Call
+from kubist.testbench.control_api.control_api import Call
 from kubist.testbench.control_api.field_types import (
     TEXTS,
     Count,

@@ -11,8 +11,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.store import Store
 from kubist.testbench.clock.movable import MovableClock, advanced, checked_speed, checked_time
 from kubist.testbench.control_api.body import Body, read
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.control_api.field_types import Duration, Time
 
 SHARED = "the clock cannot be moved: the store is shared with other servers"

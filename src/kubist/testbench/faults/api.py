@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 
 if TYPE_CHECKING:
     from kubist.testbench.faults.faults import Faults

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 
 from kubist.api.application import API
 from kubist.api.resources.context import Context
@@ -17,16 +19,16 @@ from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.watch import Watcher
 from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
-from kubist.model.meta import status
+from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import conflict
+from kubist.model.meta.status import APIError
+from kubist.testbench.control_api.control_api import FAULT_HEADER, conflict
 from kubist.testbench.control_api.field_types import Fields
 from kubist.testbench.faults import rule as fault_rules
 from kubist.testbench.faults import stale_reads
 from kubist.testbench.faults.fault import Fault
 from kubist.testbench.faults.request import FaultRequest
-from kubist.testbench.faults.status import failure_error
-from kubist.testbench.leases import take_lease
+from kubist.testbench.faults.rule import FaultRule
 
 CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""
@@ -154,7 +156,7 @@ class Faults:
         if not rule.at_once:
             await self._act_aside(fault)
         if rule.status is not None:
-            raise failure_error(rule.status, rule, request, fault.id)
+            raise _failure_error(rule.status, rule, request, fault.id)
         if rule.close == "before":
             raise HangUp
 
@@ -165,7 +167,7 @@ class Faults:
             await self._api.registry.cache.expire()
         if rule.take_lease:
             seconds = max(1, round(rule.lease_duration))
-            await take_lease(self._api, rule.namespace[0], rule.name[0], rule.take_lease, seconds)
+            await _take_lease(self._api, rule.namespace[0], rule.name[0], rule.take_lease, seconds)
 
     async def _hold(self, fault: Fault, seconds: float) -> None:
         """Delays a request, in real time, or until the rule is removed."""
@@ -261,3 +263,93 @@ def _unserved(fault: Fault, served: set[str]) -> str:
 def _order(watcher: Watcher) -> tuple[str, ...]:
     ctx = watcher.ctx
     return ctx.info.path, ctx.request.query, ctx.user.name, ctx.request.headers.get("user-agent", "")
+
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_REASONS = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "Unauthorized"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "only the following media types are accepted: application/json"),
+    415: ("UnsupportedMediaType", "the body of the request was in an unknown format"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    500: ("InternalError", "Internal error occurred: injected fault"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),
+}
+"""Reason and message of codes that do not name the object."""
+
+
+def _failure_error(code: int, rule: FaultRule, request: FaultRequest, id_: str) -> APIError:
+    """The error that ends a request. An empty reason or message of the rule is that of the reference."""
+    usual = _usual(code, request)
+    details = dict(usual.details or {})
+    headers = [pair for pair in usual.headers if pair[0] != "Retry-After"]
+    if rule.retry_after:
+        seconds = math.ceil(rule.retry_after)
+        details["retryAfterSeconds"] = seconds
+        headers.append(("Retry-After", str(seconds)))
+    return APIError(
+        code,
+        rule.reason or usual.reason,
+        rule.message or usual.message,
+        details or usual.details,
+        headers=[*headers, (FAULT_HEADER, id_)],
+    )
+
+
+def _usual(code: int, request: FaultRequest) -> APIError:
+    """The error of the reference for a code and a request."""
+    info, name = request.info, request.name
+    group, resource = info.group, info.resource
+    if code == 403:
+        return status.forbidden(group, resource, name, "injected fault")
+    if code == 404:
+        return status.not_found(group, resource, name) if name else status.no_such_path()
+    if code == 409 and info.verb == "create":
+        return status.already_exists(group, resource, name)
+    if code == 409:
+        return status.conflict(group, resource, name, _MODIFIED)
+    if code == 410:
+        what = "watch" if info.verb == "watch" else "list"
+        return status.gone(f"The resourceVersion for the provided {what} is too old.")
+    if code == 413:
+        return status.body_too_large()
+    if code == 422:
+        kind = request.resource.kind if request.resource is not None else resource
+        return status.invalid(group, kind, name, [])
+    if code in _REASONS:
+        return APIError(code, *_REASONS[code])
+    try:
+        phrase = HTTPStatus(code).phrase
+    except ValueError:
+        phrase = f"status {code}"
+    return APIError(code, "", phrase)
+
+
+_LEASES = "coordination.k8s.io"
+
+
+async def _take_lease(api: API, namespace: str, name: str, holder: str, duration: int) -> None:
+    """Makes `holder` the holder of a Lease for `duration` seconds. Creates the Lease if it does not exist."""
+    now = times.format_micro_time(*divmod(int(api.clock.now() * 1e6), 10**6))
+    taken = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": duration,
+        "acquireTime": now,
+        "renewTime": now,
+    }
+
+    def change(lease: Object) -> Object:
+        spec = lease.setdefault("spec", {})
+        spec.update(taken)
+        spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
+        return lease
+
+    try:
+        await api.cluster.mutate("leases", name, namespace, change, group=_LEASES)
+    except status.APIError as error:
+        if error.code != 404:
+            raise
+        lease = {"metadata": {"name": name, "namespace": namespace}, "spec": {**taken, "leaseTransitions": 0}}
+        await api.cluster.create("leases", lease, namespace, group=_LEASES)

@@ -13,8 +13,7 @@ from kubist.model.cel import CompileError, Program
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
 from kubist.testbench.control_api.body import Body
 from kubist.testbench.control_api.field_types import SHARE, TEXTS, Fields, FieldType, integer, parsed
-from kubist.testbench.faults.expression import compile_expression
-from kubist.testbench.faults.request import FaultRequest
+from kubist.testbench.faults.request import FaultRequest, compile_expression
 
 RESOURCE_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 OTHER_VERBS = ("head", "options", "post", "put")

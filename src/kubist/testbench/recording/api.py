@@ -14,8 +14,7 @@ from kubist.base.http.messages import Stream
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.control_api.field_types import GROUP
 
 if TYPE_CHECKING:

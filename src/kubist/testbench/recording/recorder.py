@@ -21,7 +21,7 @@ from kubist.base.http.messages import Answer, Application, HangUp, Request, Resp
 from kubist.model.meta.object import Object
 from kubist.storage.cache.entry import Change
 from kubist.testbench.control_api.body import read
-from kubist.testbench.control_api.call import conflict
+from kubist.testbench.control_api.control_api import conflict
 from kubist.testbench.control_api.field_types import Fields
 from kubist.testbench.faults.matching import RequestFilters
 from kubist.testbench.faults.request import FaultRequest

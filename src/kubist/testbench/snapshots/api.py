@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 from kubist.testbench.control_api.field_types import Fields, Time
 
 if TYPE_CHECKING:

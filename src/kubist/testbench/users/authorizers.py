@@ -13,8 +13,7 @@ from kubist.api.webhooks.clientconfig import validate_url
 from kubist.model.meta import names, status
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 from kubist.testbench.control_api.field_types import GROUP, Duration, Fields, text
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from kubist.api.application import API
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.control_api.field_types import text
 from kubist.testbench.users.users import RBAC, RULES, Kubeconfig, kubeconfig
 

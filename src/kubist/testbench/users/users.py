@@ -16,8 +16,7 @@ from kubist.api.resources.context import User
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body, JSONName
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, Operation
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 from kubist.testbench.control_api.field_types import GROUP, objects, text
 
 RBAC = "rbac.authorization.k8s.io"

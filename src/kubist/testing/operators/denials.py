@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.testbench.control_api.call import TEST_AGENT
+from kubist.testbench.control_api.control_api import TEST_AGENT
 from kubist.testing.recorded_request import RecordedRequest
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Exception by which the function of a webhook rejects a request."""
+"""Exceptions of webhooks: one by which a function rejects a request, and one for functions that failed unnoticed."""
 
 from __future__ import annotations
 
@@ -49,3 +49,10 @@ class Denied(Exception):
         if self.code in REASONS:
             status["reason"] = REASONS[self.code]
         return status
+
+
+class WebhookFailed(Exception):
+    """Functions of webhooks raised exceptions that the test did not read from `hook.errors`."""
+
+    def __init__(self, reports: list[str]) -> None:
+        super().__init__("\n".join(reports).rstrip())
