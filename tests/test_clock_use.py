@@ -53,7 +53,7 @@ WAITS_ALLOWED = {
     "base/clock.py": "it is the clock",
     "testbench/clock/movable.py": "it is the clock",
     "testbench/faults/fault.py": "delays of faults are in real time",
-    "testbench/recording/recorder.py": "how long recent requests are kept for a client",
+    "testbench/recording/capture.py": "how long recent requests are kept for a client",
     "testbench/replay/replay.py": "a client of another server",
     "base/http/": "network timeouts",
     "api/aggregation/": "the network to extension API servers",

@@ -14,7 +14,7 @@ from kubist.base.http.tls import certificates
 from kubist.server.runtime import pki
 from kubist.server.runtime.pki import prepare
 from kubist.testing import Cluster
-from kubist.testing.connections import Refused
+from kubist.testing.errors import Refused
 from kubist.testing.host import Host
 from tests.aggregation.extension import GROUP, PATH, TRUST, Extension
 from tests.live import Pki

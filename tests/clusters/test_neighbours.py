@@ -16,8 +16,8 @@ from kubist.server.clusters.limits import REQUESTS, LimitedStore, Rate, RequestT
 from kubist.server.clusters.spec import Limits
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster
-from kubist.testing.clusters import LogicalCluster
-from kubist.testing.connections import Refused
+from kubist.testing.errors import Refused
+from kubist.testing.hosted_clusters import LogicalCluster
 from tests.clusters.talking import connection
 from tests.clusters.test_life_cycle import config_map, state
 from tests.waiting import wait_for

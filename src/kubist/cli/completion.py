@@ -11,7 +11,7 @@ from importlib import import_module
 from kubist.cli import help
 from kubist.cli.commands import all_commands
 from kubist.cli.exits import FlagError
-from kubist.cli.flaglist import Flag, of_kube_apiserver
+from kubist.cli.flag_list import Flag, of_kube_apiserver
 
 FILES, DIRECTORIES, COMMAND_LINE = ":files", ":directories", ":command"
 """Lines that ask the shell to complete paths, or the command line of another program."""

@@ -17,13 +17,13 @@ from typing import Any
 
 from kubist.api.config import KUBERNETES_VERSION, Config
 from kubist.api.logs import FORMATS
-from kubist.cli.flaglist import OWN as OWN
-from kubist.cli.flaglist import WORKERS as WORKERS
-from kubist.cli.flaglist import Flag as Flag
-from kubist.cli.flaglist import FlagError as FlagError
-from kubist.cli.flaglist import of_kube_apiserver as of_kube_apiserver
-from kubist.cli.flaglist import parse as parse
-from kubist.cli.flaglist import usage as usage
+from kubist.cli.flag_list import OWN as OWN
+from kubist.cli.flag_list import WORKERS as WORKERS
+from kubist.cli.flag_list import Flag as Flag
+from kubist.cli.flag_list import FlagError as FlagError
+from kubist.cli.flag_list import of_kube_apiserver as of_kube_apiserver
+from kubist.cli.flag_list import parse as parse
+from kubist.cli.flag_list import usage as usage
 from kubist.cli.unsupported import HARMLESS, rejection
 from kubist.model import featuregates
 from kubist.model.meta import durations

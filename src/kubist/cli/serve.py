@@ -22,10 +22,10 @@ from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.base import files
 from kubist.base.version import __version__
 from kubist.cli import flags, help
-from kubist.cli.datadir import default_data_dir
+from kubist.cli.data_dir import default_data_dir
 from kubist.cli.exits import IN_USE, fail, name_flag
-from kubist.cli.serveflags import FLAGS as FLAGS
-from kubist.cli.serveflags import SWITCHES
+from kubist.cli.serve_flags import FLAGS as FLAGS
+from kubist.cli.serve_flags import SWITCHES
 from kubist.errors import StartError
 
 if TYPE_CHECKING:

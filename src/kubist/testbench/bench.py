@@ -21,8 +21,8 @@ from kubist.testbench.users.users import Users
 
 if TYPE_CHECKING:
     from kubist.testbench.clock.real_time_certificates import RealTimeCertificates
-    from kubist.testbench.faults.faults import Faults
-    from kubist.testbench.recording.recorder import Recorder
+    from kubist.testbench.faults.injection import Faults
+    from kubist.testbench.recording.capture import Recorder
     from kubist.testbench.snapshots.snapshots import Snapshots
 
 
@@ -71,7 +71,7 @@ class Bench:
         """Fault rules of this server."""
         if self._faults is None:
             # Saves start-up time: most servers get no rule.
-            from kubist.testbench.faults.faults import Faults
+            from kubist.testbench.faults.injection import Faults
 
             self._faults = Faults(self._api, self.changed)
         return self._faults
@@ -81,7 +81,7 @@ class Bench:
         """Recordings of this server."""
         if self._recorder is None:
             # Saves start-up time: most servers record nothing.
-            from kubist.testbench.recording.recorder import Recorder
+            from kubist.testbench.recording.capture import Recorder
 
             self._recorder = Recorder(self._api, self.changed)
         return self._recorder

@@ -14,7 +14,8 @@ from kubist.testbench.control_api.control_api import TEST_AGENT
 from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
-from kubist.testing.connections import Connections, Refused
+from kubist.testing.connections import Connections
+from kubist.testing.errors import Refused, WebhookFailed
 from kubist.testing.faults import ClusterFaults
 from kubist.testing.objects import ObjectVerbs, blocking
 from kubist.testing.references import Reference
@@ -23,15 +24,14 @@ from kubist.testing.states import Until
 from kubist.testing.states import parse as parse_state
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Wait
-from kubist.testing.webhooks.denied import WebhookFailed
 from kubist.testing.workloads import SimulatedWorkloads
 
 if TYPE_CHECKING:
     # Saves start-up time: few clusters record or replay requests.
     from kubist.testbench.replay.replay import Report
-    from kubist.testing.clusters import HostedClusters
+    from kubist.testing.hosted_clusters import HostedClusters
+    from kubist.testing.recording import Recording, Texts
     from kubist.testing.replaying import Source
-    from kubist.testing.requests import Recording, Texts
 
     # Saves start-up time: only tests with webhooks use it.
     from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions
@@ -325,7 +325,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
     def clusters(self) -> HostedClusters:
         """Further clusters on the port of a cluster with `clusters=True`: `cluster.clusters.create("team-a")`."""
         # Saves start-up time: few tests use it.
-        from kubist.testing.clusters import HostedClusters
+        from kubist.testing.hosted_clusters import HostedClusters
 
         return HostedClusters(self)
 
@@ -344,9 +344,9 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         """Records the requests of all clients: `with cluster.recording() as requests:`. The arguments restrict it."""
         given = {key: value for key, value in locals().items() if key != "self"}
         # Saves start-up time: most tests record nothing.
-        from kubist.testing import requests
+        from kubist.testing import recording
 
-        return requests.Recording(self, requests.spec_of(given))
+        return recording.Recording(self, recording.spec_of(given))
 
     def replay(self, source: Source, *, impersonate: bool = False) -> Report:
         """Sends the requests of a recording or of an audit log to this cluster, and compares the statuses."""

@@ -8,21 +8,7 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubist.model.meta.object import Object
 from kubist.testbench.control_api.control_api import FAULT_HEADER
-
-
-class Refused(Exception):
-    """The server rejected a request. `status` is the Status of the response, `fault` the id of the fault rule that
-    made the response; empty if none did."""
-
-    def __init__(self, code: int, status: Object, fault: str = "") -> None:
-        message = status.get("message", f"HTTP {code}")
-        super().__init__(f"{message} (injected by fault rule {fault})" if fault else message)
-        self.code = code
-        self.status = status
-        self.fault = fault
-
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

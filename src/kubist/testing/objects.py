@@ -12,7 +12,7 @@ from kubist.model.meta.object import Object
 from kubist.testbench.control_api.control_api import TEST_AGENT
 from kubist.testing import manifests as reading
 from kubist.testing import references
-from kubist.testing.connections import Refused
+from kubist.testing.errors import Refused
 from kubist.testing.manifests import Source
 from kubist.testing.references import Reference
 

@@ -18,7 +18,7 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.server.clusters import spec
 from kubist.server.clusters.cluster import GROUP, RESOURCE, Cluster, Host
-from kubist.server.clusters.clusters import Clusters
+from kubist.server.clusters.life_cycle import Clusters
 from kubist.server.server import Server
 from kubist.storage.store import StoreError
 from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation

@@ -10,9 +10,14 @@ from kubist.model.meta.object import Object
 from kubist.testbench.clock.control import ClockMove, ClockState
 from kubist.testbench.control_api.body import Field, Nested, fields_of
 from kubist.testbench.control_api.control_api import Operation, Schemas
-from kubist.testbench.control_api.line_stream import JSON_LINES
 from kubist.testbench.faults.rule import FaultRule, FaultState
-from kubist.testbench.recording.recording import RecordedRequest, RecordingRequest, RecordingState, Watcher
+from kubist.testbench.recording.recording import (
+    JSON_LINES,
+    RecordedRequest,
+    RecordingRequest,
+    RecordingState,
+    Watcher,
+)
 from kubist.testbench.snapshots.api import NewSnapshot, Snapshot
 from kubist.testbench.users.authorizers import Authorizer
 from kubist.testbench.users.service_accounts import NewServiceAccount, ServiceAccountRequest

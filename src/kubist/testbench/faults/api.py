@@ -10,7 +10,7 @@ from kubist.model.meta.object import Object
 from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 
 if TYPE_CHECKING:
-    from kubist.testbench.faults.faults import Faults
+    from kubist.testbench.faults.injection import Faults
 
 BODY_LIMIT = 64 * 1024
 """Most bytes of a rule."""

@@ -123,7 +123,7 @@ class FaultState(FaultRule):
     hits: Annotated[Count, "Requests and watches on which the rule acted."]
 
 
-def parse(asked: Fields) -> FaultRule:
+def parse_rule(asked: Fields) -> FaultRule:
     """Rule of a JSON object. Raises 422 with all errors."""
     given = {name for name in (*ACTIONS, *COMPANIONS, *CRITERIA) if name in asked}
     _check_combination(asked, given)

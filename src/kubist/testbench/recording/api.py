@@ -18,7 +18,7 @@ from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 from kubist.testbench.control_api.field_types import GROUP
 
 if TYPE_CHECKING:
-    from kubist.testbench.recording.recorder import Recorder
+    from kubist.testbench.recording.capture import Recorder
     from kubist.testbench.recording.recording import Recording
 
 MOST_FOLLOWERS = 100
@@ -83,7 +83,7 @@ class RecordingsAPI:
 
 def _lines(call: Call, recording: Recording) -> Stream:
     # Saves start-up time: few servers are asked for lines.
-    from kubist.testbench.control_api.line_stream import LineStream
+    from kubist.testbench.recording.recording import LineStream
 
     watches, after = _check(call)
     if watches and len(recording.followers) >= MOST_FOLLOWERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import orjson
 
+from kubist.base.http.messages import Stream, StreamWriter
 from kubist.base.offload import LONG, away
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
@@ -238,3 +240,50 @@ class Watcher(_Identity, total=False):
     position: Annotated[str, "Resource version up to which all events were written."]
     sent: Annotated[Count, "Events, with bookmarks."]
     buffered: Annotated[Count, "Bytes that the client has not read."]
+
+
+log = logging.getLogger("kubist.bench")
+
+JSON_LINES = "application/jsonl"
+AT_ONCE = 256 << 10
+"""Bytes that are written before the client must have read them."""
+
+
+class LineStream:
+    """Writes lines to one client."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+        self._task: asyncio.Task[None] | None = None
+
+    def answer(self) -> Stream:
+        return Stream(200, [(b"Content-Type", JSON_LINES.encode())], self._start, self._stopped)
+
+    def _start(self, writer: StreamWriter) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._write(writer))
+
+    def _stopped(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def _write(self, writer: StreamWriter) -> None:
+        size = 0
+        try:
+            async for line in self._lines:
+                writer.write(line)
+                size += len(line)
+                if size >= AT_ONCE:
+                    await _read(writer)
+                    size = 0
+        except Exception:
+            log.exception("a stream of lines failed")
+            writer.abort()
+        else:
+            writer.close()
+
+
+async def _read(writer: StreamWriter) -> None:
+    """Waits until the client has read the written data."""
+    room = asyncio.Event()
+    writer.on_room = room.set
+    await room.wait()

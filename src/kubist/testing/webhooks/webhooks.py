@@ -11,7 +11,7 @@ from kubist.api.resources.resource import Resources
 from kubist.base.hints import did_you_mean
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testing.connections import Refused
+from kubist.testing.errors import Refused
 from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions, MutatingHook, ValidatingHook
 from kubist.testing.webhooks.authorizer import AuthorizerHook
 from kubist.testing.webhooks.conversion import ConversionHook

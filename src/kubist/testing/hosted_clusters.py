@@ -17,7 +17,8 @@ from kubist.server.server import Server
 from kubist.testing import manifests as reading
 from kubist.testing import running_test
 from kubist.testing.cluster import Cluster
-from kubist.testing.connections import Connections, Refused
+from kubist.testing.connections import Connections
+from kubist.testing.errors import Refused
 
 if TYPE_CHECKING:
     from kubist.server.clusters.hosting import Hosting

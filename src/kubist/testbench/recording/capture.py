@@ -1,4 +1,4 @@
-"""Recorder of one server: an application around the server's own that records every request of a client.
+"""Capture of the requests of clients: an application around the server's own, which the recorder of a server adds.
 
 It takes the requests only while there is a recording.
 """

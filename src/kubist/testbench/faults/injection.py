@@ -24,11 +24,10 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.testbench.control_api.control_api import FAULT_HEADER, conflict
 from kubist.testbench.control_api.field_types import Fields
-from kubist.testbench.faults import rule as fault_rules
 from kubist.testbench.faults import stale_reads
 from kubist.testbench.faults.fault import Fault
 from kubist.testbench.faults.request import FaultRequest
-from kubist.testbench.faults.rule import FaultRule
+from kubist.testbench.faults.rule import FaultRule, parse_rule, resource_version
 
 CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""
@@ -70,7 +69,7 @@ class Faults:
         """Adds a rule. Raises 422 for an invalid one and 409 if this server cannot apply it."""
         asked = Fields("Fault", spec)
         version = await self._stale_version(asked)
-        rule = fault_rules.parse(asked)
+        rule = parse_rule(asked)
         if len(self._faults) >= MOST_RULES:
             conflict(f"this server has {MOST_RULES} fault rules, the most it can have")
         if rule.expire_history and not self._api.registry.store.local:
@@ -90,7 +89,7 @@ class Faults:
         cache = self._api.registry.cache
         await cache.catch_up()
         given = asked.peek("staleRead")
-        version = fault_rules.resource_version(given)
+        version = resource_version(given)
         if version is not None and version > cache.revision:
             asked.reject("staleRead", given, f"must not be newer than {cache.revision}, the newest version")
         return version or cache.revision
