@@ -25,6 +25,8 @@ FIXED = {
     "model/versions.py:parse_version",
     # The keys are fields that strategies name.
     "model/patch/apply/sets.py:dotted",
+    # The keys are classes of bodies.
+    "testbench/control_api/body.py:fields_of",
 }
 """Functions with parameters that may use functools.cache or lru_cache."""
 
@@ -54,7 +56,7 @@ COMPILED = {
 
 KEPT = {
     # Placeholders of one recording of a test, which is bounded.
-    "testing/normalised.py:_placeholder",
+    "testing/golden.py:_placeholder",
     # It removes the oldest counts above its own limit, in the order of their use.
     "cluster/simulation/scheduler/snapshot.py:census",
     # The keys are the two values of whenUnsatisfiable.
@@ -80,7 +82,7 @@ KEPT = {
     # The keys are classes of control loops.
     "api/objectclient.py:shared",
     # At most `KEPT` templates of new clusters.
-    "server/clusters/template.py:image",
+    "server/clusters/sources.py:image",
     # A bounded cache that the owner of the grants passes.
     "api/filters/authorization/rbac.py:decide",
     # A bounded cache of the type.

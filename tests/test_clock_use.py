@@ -29,7 +29,6 @@ ALLOWED = {
     "base/http/http1/response_head.py": "the HTTP header Date, which clients compare with their own clocks",
     "base/http/tls/contexts.py": "how often a file is checked",
     "base/http/tls/certificates.py": "certificates of the server itself, which clients check by their own clocks",
-    "server/runtime/front_proxy.py": "certificates of the server itself, which clients check by their own clocks",
     "server/runtime/pki.py": "certificates of the server itself, which clients check by their own clocks",
     "server/runtime/kubeconfig.py": "how long to wait for a lock",
     "storage/etcd/store.py": "leases of etcd, which has its own clock",
@@ -53,8 +52,8 @@ ALLOWED = {
 WAITS_ALLOWED = {
     "base/clock.py": "it is the clock",
     "testbench/clock/movable.py": "it is the clock",
-    "testbench/faults/watch_faults.py": "delays of faults are in real time",
-    "testbench/recording/recorder.py": "how long recent requests are kept for a client",
+    "testbench/faults/fault.py": "delays of faults are in real time",
+    "testbench/recording/capture.py": "how long recent requests are kept for a client",
     "testbench/replay/replay.py": "a client of another server",
     "base/http/": "network timeouts",
     "api/aggregation/": "the network to extension API servers",

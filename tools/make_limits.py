@@ -17,11 +17,11 @@ from kubist.cluster.simulation.stages import limits as stages
 from kubist.model.cel import PER_CALL_LIMIT
 from kubist.model.codec import negotiate
 from kubist.model.meta import objectmeta
-from kubist.server.clusters import clusters, fairness
+from kubist.server.clusters import life_cycle, limits
 from kubist.storage.cache import cache
 from kubist.testbench.faults import api as faults_api
-from kubist.testbench.faults import faults
-from kubist.testbench.recording import recorder, recording
+from kubist.testbench.faults import injection
+from kubist.testbench.recording import capture, recording
 from kubist.testbench.snapshots import snapshots
 from kubist.testbench.users import users
 
@@ -132,10 +132,10 @@ def _load() -> list[Row]:
 
 def _bench() -> list[Row]:
     return [
-        ("fault rules", f"{faults.MOST_RULES:,}", "409"),
-        ("requests that faults delay at once", f"{faults.MOST_HELD:,}", "429"),
+        ("fault rules", f"{injection.MOST_RULES:,}", "409"),
+        ("requests that faults delay at once", f"{injection.MOST_HELD:,}", "429"),
         ("body of a fault rule", _size(faults_api.BODY_LIMIT), "413"),
-        ("recordings", f"{recorder.MOST_RECORDINGS}", "409"),
+        ("recordings", f"{capture.MOST_RECORDINGS}", "409"),
         (
             "requests of a recording",
             f"{recording.ENTRIES:,}; `maxEntries` raises it up to {recording.MOST_ENTRIES:,}",
@@ -148,15 +148,15 @@ def _bench() -> list[Row]:
         ),
         ("named snapshots", f"{snapshots.MOST_SNAPSHOTS}, {_size(snapshots.MOST_BYTES)} together", "409"),
         ("users of `/kubist/v1/users`", f"{users.MOST:,}", "400"),
-        ("clusters of `kubist serve --clusters`", f"{clusters.MOST:,}", "403"),
+        ("clusters of `kubist serve --clusters`", f"{life_cycle.MOST:,}", "403"),
         (
             "clusters on disk that stay loaded without an authenticated client",
-            f"{clusters.MOST_WITHOUT_CLIENTS}",
+            f"{life_cycle.MOST_WITHOUT_CLIENTS}",
             "the first one loaded is unloaded",
         ),
         (
             "requests of one cluster that start in one turn",
-            f"{fairness.REQUESTS}",
+            f"{limits.REQUESTS}",
             "the request waits for the next turn",
         ),
         (

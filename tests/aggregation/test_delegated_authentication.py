@@ -11,11 +11,11 @@ import pytest
 from cryptography import x509
 
 from kubist.base.http.tls import certificates
-from kubist.server.runtime import front_proxy
+from kubist.server.runtime import pki
 from kubist.server.runtime.pki import prepare
 from kubist.testing import Cluster
+from kubist.testing.errors import Refused
 from kubist.testing.host import Host
-from kubist.testing.refused import Refused
 from tests.aggregation.extension import GROUP, PATH, TRUST, Extension
 from tests.live import Pki
 from tests.waiting import wait_for
@@ -110,13 +110,13 @@ def client_of(pki: Path) -> x509.Certificate:
 
 
 def test_client_certificate_is_renewed_before_it_expires(tmp_path: Path) -> None:
-    assert front_proxy.make_front_proxy(tmp_path)
-    assert not front_proxy.make_front_proxy(tmp_path)
+    assert pki.make_front_proxy(tmp_path)
+    assert not pki.make_front_proxy(tmp_path)
     ca = (tmp_path / "front-proxy-ca.crt").read_bytes()
     authority = certificates.load_authority(tmp_path / "front-proxy-ca.crt", tmp_path / "front-proxy-ca.key")
     old = authority.issue_client("front-proxy-client", days=29)
     certificates.save(old, tmp_path / "front-proxy-client.crt", tmp_path / "front-proxy-client.key")
-    assert front_proxy.make_front_proxy(tmp_path)
+    assert pki.make_front_proxy(tmp_path)
     assert (tmp_path / "front-proxy-ca.crt").read_bytes() == ca
     left = client_of(tmp_path).not_valid_after_utc - datetime.datetime.now(datetime.UTC)
     assert left.days >= 363

@@ -10,7 +10,7 @@ import pytest
 
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
-from kubist.testing.recorded_request import RecordedRequest
+from kubist.testing.recording import RecordedRequest
 from tests.bench.fault_clients import MAPS, ask, code, config_map, fails, watching
 from tests.bench.recording_clients import lines, recording, until
 from tests.waiting import wait_for

@@ -169,7 +169,7 @@ def test_held_requests_go_on_when_the_server_stops() -> None:
 
 
 def test_number_of_held_requests_is_limited(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubist.testbench.faults.faults.MOST_HELD", 0)
+    monkeypatch.setattr("kubist.testbench.faults.injection.MOST_HELD", 0)
     cluster.faults.add(resource="configmaps", delay="1h")
     got, body, _ = ask(cluster, "GET", MAPS)
     assert got == 429 and "delay 0 requests already" in body["message"]
@@ -278,7 +278,7 @@ def test_server_without_rules_serves_requests_itself(cluster: Cluster) -> None:
 def test_number_of_rules_and_their_size_are_limited(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubist.testbench.faults.faults.MOST_RULES", 2)
+    monkeypatch.setattr("kubist.testbench.faults.injection.MOST_RULES", 2)
     for _ in range(2):
         cluster.faults.add(resource="configmaps", status=500)
     with pytest.raises(Refused) as refused:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench.recording import recorder
+from kubist.testbench.recording import capture
 from kubist.testbench.recording.recording import Limits
 from kubist.testing import Cluster
 from tests.bench.fault_clients import MAPS, ask, config_map, watching
@@ -33,7 +33,7 @@ def test_recent_requests(cluster: Cluster) -> None:
 def test_recent_requests_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = cluster.inner.bench
     assert bench is not None
-    monkeypatch.setattr(recorder, "RECENT", Limits(entries=3, size=10_000))
+    monkeypatch.setattr(capture, "RECENT", Limits(entries=3, size=10_000))
     cluster.loop.call_soon_threadsafe(bench.recorder.clear)  # type: ignore[union-attr]
     lines(cluster, "/kubist/v1/requests")
     for number in range(5):
@@ -54,14 +54,14 @@ def test_long_request_lines_and_headers_count(cluster: Cluster, monkeypatch: pyt
     assert bench.recorder._recent is not None
     kept = bench.recorder._recent.entries
     assert 10 < len(kept) < 50
-    assert sum(len(each.ctx.request.query) for each in kept) < recorder.RECENT.size
+    assert sum(len(each.ctx.request.query) for each in kept) < capture.RECENT.size
     assert lines(cluster, "/kubist/v1/requests")[-1]["userAgent"] == "a" * 100_000
 
 
 def test_recent_requests_are_forgotten_when_nobody_asks(
     server_pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "RECENT_SECONDS", 0.05)
+    monkeypatch.setattr(capture, "RECENT_SECONDS", 0.05)
     with Live(server_pki, test_bench=True) as live:
         bench = live.server.bench
         assert bench is not None

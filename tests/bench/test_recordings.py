@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubist.testbench.recording import recorder
+from kubist.testbench.recording import capture
 from kubist.testbench.recording import recording as recording_module
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
@@ -198,13 +198,13 @@ def test_full_recording_says_what_it_dropped(cluster: Cluster) -> None:
 
 
 def test_recordings_of_a_server_have_a_limit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_BYTES", 5000)
+    monkeypatch.setattr(capture, "MOST_BYTES", 5000)
     with recording(cluster) as one, recording(cluster) as two:
         for _ in range(5):
             cluster.list("cm")
         assert "all recordings" in lines(cluster, one)[-1]["reason"]
         assert "all recordings" in lines(cluster, two)[-1]["reason"]
-    monkeypatch.setattr(recorder, "MOST_RECORDINGS", 0)
+    monkeypatch.setattr(capture, "MOST_RECORDINGS", 0)
     with pytest.raises(Refused) as refused:
         cluster.request("POST", RECORDINGS, {})
     assert refused.value.code == 409

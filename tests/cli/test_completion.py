@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kubist.cli.candidates import complete
 from kubist.cli.commands import all_commands
+from kubist.cli.completion import complete
 from tests import programs
 from tests.cli.processes import environment, kubist
 from tests.cli.terminals import Terminal

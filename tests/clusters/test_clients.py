@@ -15,7 +15,7 @@ import pytest
 
 from kubist.testing import Cluster
 from kubist.testing.clients import Clients
-from kubist.testing.clusters import LogicalCluster
+from kubist.testing.hosted_clusters import LogicalCluster
 from tests import programs
 from tests.clients.conftest import CRD
 from tests.clients.test_kopf import OPERATOR

@@ -23,7 +23,7 @@ from kubist.base.http.tls import certificates
 from kubist.model.meta.object import Object
 from kubist.server.clusters.hosting import Hosting
 from kubist.testing import Cluster
-from kubist.testing.clusters import LogicalCluster
+from kubist.testing.hosted_clusters import LogicalCluster
 
 PUBLIC = {"/version", "/healthz", "/livez", "/readyz"}
 """Paths that anonymous clients may read in every Kubernetes cluster."""

@@ -20,8 +20,8 @@ from kubist.model.meta.status import APIError
 from kubist.server.clusters.hosting import Hosting
 from kubist.server.clusters.spec import Spec
 from kubist.testing import Cluster
-from kubist.testing.clusters import PATH
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
+from kubist.testing.hosted_clusters import PATH
 from tests.clusters.talking import open_watch
 from tests.storage.test_encrypted_server import key, write
 from tests.waiting import wait_for

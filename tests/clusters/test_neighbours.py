@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from kubist.base.http.messages import Answer, Request
-from kubist.server.clusters.fairness import REQUESTS, RequestTurns
-from kubist.server.clusters.limits import LimitedStore, Rate
+from kubist.server.clusters.limits import REQUESTS, LimitedStore, Rate, RequestTurns
 from kubist.server.clusters.spec import Limits
 from kubist.storage.memory import MemoryStore
 from kubist.testing import Cluster
-from kubist.testing.clusters import LogicalCluster
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
+from kubist.testing.hosted_clusters import LogicalCluster
 from tests.clusters.talking import connection
 from tests.clusters.test_life_cycle import config_map, state
 from tests.waiting import wait_for

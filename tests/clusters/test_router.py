@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kubist.base.http.messages import Request, Response
-from kubist.server.clusters.router import Router
+from kubist.server.clusters.hosting import Router
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from kubist.cli.backup import back_up
 from kubist.testing import Cluster
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
 from tests.clusters.test_life_cycle import CRD, WIDGET, config_map
 
 SNAPSHOTS = "/kubist/v1/snapshots"

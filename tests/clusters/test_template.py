@@ -7,16 +7,16 @@ import asyncio
 import pytest
 
 from kubist.api.config import Config
-from kubist.server.clusters import template
+from kubist.server.clusters import sources
 from kubist.server.clusters.logical_server import LogicalServer
+from kubist.server.clusters.sources import Templates
 from kubist.server.clusters.spec import ALL_LOOPS
-from kubist.server.clusters.template import Templates
 
 
 @pytest.mark.parametrize("phase", ["start_behind", "_settled", "stop"])
 def test_unfinished_template_leaves_no_task(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: asyncio.Event
-    owner = template if phase == "_settled" else LogicalServer
+    owner = sources if phase == "_settled" else LogicalServer
     original = getattr(owner, phase)
 
     async def observed(*arguments: object) -> object:

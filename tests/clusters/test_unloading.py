@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from kubist.server.clusters import clusters
+from kubist.server.clusters import life_cycle
 from kubist.server.clusters.hosting import Hosting
 from kubist.testing import Cluster
 from tests.clusters.talking import connection, open_watch
@@ -68,7 +68,7 @@ def test_request_in_the_turn_in_which_unloading_ends_loads_the_cluster(tmp_path:
 
 
 def test_anonymous_client_keeps_few_clusters_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "MOST_WITHOUT_CLIENTS", 2)
+    monkeypatch.setattr(life_cycle, "MOST_WITHOUT_CLIENTS", 2)
     names = ["a", "b", "c", "d", "e", "used"]
     with Cluster(clusters=True, data_dir=str(tmp_path)) as host:
         tokens = {name: host.clusters.create(name, storage="disk").token for name in names}

@@ -52,7 +52,7 @@ def test_loaded_helper_has_no_threads_and_no_event_loop(tmp_path: Path) -> None:
 
 def test_help_of_kube_apiserver_loads_no_server(tmp_path: Path) -> None:
     modules = loaded("from kubist.cli.kube_apiserver import main; main(['--help'])", tmp_path)
-    assert "kubist.cli.flaglist" in modules
+    assert "kubist.cli.flag_list" in modules
     assert not modules & {"asyncio", "dataclasses", "logging", "ssl", "orjson", "kubist.api.config"}
 
 

@@ -11,10 +11,7 @@ import pytest
 import yaml
 
 import kubist
-from kubist.testing.offline.jsonreport import json_report
-from kubist.testing.offline.junit import junit
-from kubist.testing.offline.sarif import sarif
-from kubist.testing.offline.text import text
+from kubist.testing.offline.reports import json_report, junit, sarif, text
 from tests.offline.manifests import DEPLOYMENT, POLICY, WIDGETS
 
 MORE = """

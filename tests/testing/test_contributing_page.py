@@ -146,7 +146,7 @@ def test_walk_through_of_an_admission_plugin_works(repository: Path) -> None:
 
 
 def test_walk_through_of_a_store_works(repository: Path) -> None:
-    contract, setting = follow(repository, "Add a store")
+    contract, _, setting = follow(repository, "Add a store")
     assert re.search(r"\d\d passed", contract)
     assert " passed" in setting
 

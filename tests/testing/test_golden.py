@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubist.testing import Cluster, golden
-from kubist.testing.normalised import Normaliser
-from kubist.testing.requests import Requests
+from kubist.testing.golden import Normaliser
+from kubist.testing.recording import Requests
 from tests.bench.fault_clients import MAPS
 from tests.testing.test_plugin import run_pytest
 

@@ -10,8 +10,7 @@ import pytest
 
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from kubist.testing.recorded_request import RecordedRequest
-from kubist.testing.requests import Requests
+from kubist.testing.recording import RecordedRequest, Requests
 from tests.bench.fault_clients import MAPS, ask, config_map, watching
 from tests.waiting import wait_for
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import io
 import pydoc
 import re
+import runpy
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
 import kubist
+from kubist.api import settings
 from kubist.api.config import PATHS
-from kubist.api.settings import Settings, StrPath
 from kubist.testing import Cluster, KopfOperators, OperatorFailed, Refused
 
+ROOT = Path(__file__).parents[2]
 
-def test_settings_are_the_fields_of_config() -> None:
-    fields = get_type_hints(kubist.Config)
-    paths = {name: StrPath if fields[name] is str else tuple[StrPath, ...] for name in PATHS}
-    assert get_type_hints(Settings) == fields | paths
+
+def test_settings_are_made_from_config() -> None:
+    make_settings = runpy.run_path(str(ROOT / "tools" / "make_settings.py"))
+    made = make_settings["module"]()
+    assert Path(settings.__file__).read_text("utf-8") == made, "run: python tools/make_settings.py"
 
 
 def test_settings_with_the_name_of_a_file_or_directory_may_be_paths() -> None:

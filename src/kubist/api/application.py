@@ -230,7 +230,7 @@ class API:
             ctx.trail.type = {"kind": resource.kind, "apiVersion": resource.api_version}
         ctx.set_resource(resource)
         if request.body_too_large:
-            raise status.too_large("Request entity too large: limit is 3145728")
+            raise status.body_too_large()
         ctx.long = len(request.body) > LONG
         if info.subresource and (way := way_through(ctx)) is not None:
             return await connect(ctx, way)

@@ -1,7 +1,7 @@
 """Type of the keyword arguments `**settings` of `kubist.Server` and `kubist.testing.Cluster`.
 
-It repeats every field of `kubist.Config`, because a type checker can read keyword arguments only from a
-TypedDict. `tests/testing/test_settings.py` compares the two. `kubist.Config` documents the fields.
+Made by tools/make_settings.py from `kubist.Config`, because a type checker can read keyword arguments only from a
+TypedDict. `kubist.Config` documents the fields.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import sys
 
 from kubist.base.terminal import has_colours
 from kubist.cli.exits import USAGE, fail, name_flag
-from kubist.cli.flaglist import Flag, FlagError, of_kube_apiserver, parse, usage
+from kubist.cli.flag_list import Flag, FlagError, of_kube_apiserver, parse, usage
 
 TYPE_CHECKING = False  # Saves start-up time: `--help` does without `typing`.
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import sys
 from typing import NamedTuple
 
 from kubist.base.terminal import paint
 from kubist.base.version import __version__
 from kubist.cli.columns import aligned
-from kubist.cli.program import program
 
 SIMULATED = "Pods are simulated: no container runs."
 NOT_SIMULATED = "Pods do not run: --workloads simulates nodes, a scheduler and the workload controllers."
@@ -87,3 +88,17 @@ def _next(served: Served) -> list[tuple[str, str]]:
         found.append((f"{kubist} serve{where} --workloads", "with simulated pods; stop this server first"))
     found.append((f"{kubist} help exec", "run tests against a temporary server"))
     return found
+
+
+def program() -> str:
+    """`kubist` if the shell finds this program by that name, otherwise its path, such as `.venv/bin/kubist`."""
+    # Saves start-up time: only suggestions need it.
+    import shutil
+
+    started = sys.argv[0]
+    if os.path.basename(started) != "kubist" or not os.path.exists(started):
+        return "kubist"  # `python -m kubist`
+    found = shutil.which("kubist")
+    if found is not None and os.path.samefile(found, started):
+        return "kubist"
+    return shlex.quote(started)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import yaml
 
 from kubist.cli import flags, help
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import NOT_RUNNING, fail
 from kubist.cli.instance import holder, read_record
 from kubist.cli.status import not_running

@@ -18,7 +18,7 @@ TOPICS: dict[str, tuple[Row, ...]] = {
     ),
     "Use a server": (
         ("status", "status:main", "show the address and the health of a server"),
-        ("logs", "serverlog:main", "print the log of a detached server"),
+        ("logs", "server_log:main", "print the log of a detached server"),
         ("stop", "stop:main", "stop a server"),
         ("kubeconfig", "kubeconfig:main", "print the kubeconfig of a data directory"),
         ("clusters", "clusters:main", "list, create and delete the clusters of `serve --clusters`"),

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 
 from kubist.cli import apiserver, help
-from kubist.cli.datadir import default_data_dir
+from kubist.cli.data_dir import default_data_dir
 from kubist.cli.exits import USAGE as USAGE_ERROR
 from kubist.cli.exits import fail
-from kubist.cli.flaglist import of_kube_apiserver, usage
+from kubist.cli.flag_list import of_kube_apiserver, usage
 from kubist.testing.envtest.assets import write_assets
 
 USAGE = """\

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from kubist.api import logs
-from kubist.cli import flags, help, serveflags
+from kubist.cli import flags, help, serve_flags
 from kubist.cli.exits import fail
 from kubist.errors import StartError
 
@@ -31,7 +31,7 @@ FLAGS = (
     LOAD,
     *(
         flag._replace(**_CHANGED.get(flag.name, {}))
-        for flag in serveflags.FLAGS
+        for flag in serve_flags.FLAGS
         if flag.name not in _LEFT_OUT
     ),
 )

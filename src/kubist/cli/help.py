@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # Saves start-up time: `kubist --help` does without `typi
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kubist.cli.flaglist import Flag
+    from kubist.cli.flag_list import Flag
 
 _WIDEST = 44
 """Columns of a flag. The text of a longer flag begins in its next line."""

@@ -6,7 +6,7 @@ import yaml
 
 from kubist.api.filters.kubeconfig import read_kubeconfig
 from kubist.cli import flags, help
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
 from kubist.server.runtime.kubeconfig import CONTEXT, merge
 

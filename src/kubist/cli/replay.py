@@ -93,8 +93,7 @@ def _replay(path: Path, given: dict[str, str], impersonate: bool) -> Report:
 
 def _client(given: dict[str, str]) -> ReplayClient:
     # Saves start-up time: a new server needs no kubeconfig.
-    from kubist.testbench.replay.client import ReplayClient, tls_context
-    from kubist.testbench.replay.kubeconfig import read_kubeconfig
+    from kubist.testbench.replay.client import ReplayClient, read_kubeconfig, tls_context
 
     if "kubeconfig" in given:
         found = read_kubeconfig(Path(given["kubeconfig"]))

@@ -22,10 +22,10 @@ from kubist.api.config import SERVE_DEFAULTS, Config
 from kubist.base import files
 from kubist.base.version import __version__
 from kubist.cli import flags, help
-from kubist.cli.datadir import default_data_dir
+from kubist.cli.data_dir import default_data_dir
 from kubist.cli.exits import IN_USE, fail, name_flag
-from kubist.cli.serveflags import FLAGS as FLAGS
-from kubist.cli.serveflags import SWITCHES
+from kubist.cli.serve_flags import FLAGS as FLAGS
+from kubist.cli.serve_flags import SWITCHES
 from kubist.errors import StartError
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ class Service:
 
     def fail_in_use(self) -> int:
         # Saves start-up time: only errors need it.
+        from kubist.cli.banner import program
         from kubist.cli.instance import holder, read_record
-        from kubist.cli.program import program
 
         pid = holder(self.directory) or 0
         record = read_record(self.directory, pid)

@@ -15,7 +15,7 @@ from kubist.api.config import KUBERNETES_VERSION
 from kubist.base.terminal import paint
 from kubist.cli import flags, help
 from kubist.cli.columns import aligned, size
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import FAILED, NOT_RUNNING
 from kubist.cli.instance import LOG, Record, holder, in_memory_servers, now, read_record
 from kubist.model.meta.durations import human_duration

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from kubist.cli import flags, help
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
 from kubist.cli.instance import holder
 from kubist.cli.progress import step

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kubist.cli import flags, help
 from kubist.cli.backup import back_up, restore, watched
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import DAMAGED, fail
 from kubist.cli.progress import Progress
 from kubist.storage.backup.database_reading import (

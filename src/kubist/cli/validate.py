@@ -185,10 +185,7 @@ def _print(report: Report, values: dict[str, list[str]]) -> None:
     """Prints the report. With --show-defaults as text, objects go to standard output and findings to standard error."""
     # Saves start-up time: wrong flags and `--help` need no server.
     from kubist.model.codec import yaml
-    from kubist.testing.offline.jsonreport import json_report, stored_object
-    from kubist.testing.offline.junit import junit
-    from kubist.testing.offline.sarif import sarif
-    from kubist.testing.offline.text import text
+    from kubist.testing.offline.reports import json_report, junit, sarif, stored_object, text
 
     output, file = _last(values, "output", "text"), _last(values, "output-file")
     shows = flags.is_on(values, "show-defaults")

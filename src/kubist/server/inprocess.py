@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import ipaddress
 import json
 import ssl
 import tempfile
@@ -29,10 +30,9 @@ from kubist.base.offload import on_loop
 from kubist.errors import InvalidSettings, StartError
 from kubist.server import server as api_server
 from kubist.server.runtime import kubeconfig
-from kubist.server.runtime.front_proxy import front_proxy
 from kubist.server.runtime.identity import OWN_FILES, Identity
+from kubist.server.runtime.pki import front_proxy
 from kubist.server.runtime.run import new_event_loop, start_error
-from kubist.server.runtime.setting_checks import check_settings
 from kubist.storage.image import Image, take_image
 from kubist.storage.memory import MemoryStore
 from kubist.storage.store import StoreError
@@ -362,3 +362,51 @@ class Server:
         document = kubeconfig.document(self.url, *(part.read_bytes() for part in parts))
         document["users"][0]["user"] = {"token": self.token}
         return document
+
+
+_DEFAULTS = Config()
+_EXPECTED = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    tuple: "a tuple of strings",
+    dict: "a dict",
+}
+
+
+def check_settings(config: Config) -> None:
+    """Raises ValueError for a value of the wrong type, for addresses and ports out of range, and for settings of
+    simulated nodes."""
+    for field in dataclasses.fields(config):
+        value, kind = getattr(config, field.name), type(getattr(_DEFAULTS, field.name))
+        if not _has_type(value, kind):
+            raise InvalidSettings(f"{field.name} must be {_EXPECTED[kind]}, not {value!r}")
+    if not 0 <= config.secure_port <= 65535:
+        raise InvalidSettings(
+            f"secure_port must be a port number, from 0 to 65535, not {config.secure_port}: 0 takes any free one"
+        )
+    try:
+        ipaddress.ip_address(config.bind_address)
+    except ValueError:
+        raise InvalidSettings(f"bind_address must be an IP address, not {config.bind_address!r}") from None
+    try:
+        for part in config.service_cluster_ip_range.split(","):
+            ipaddress.ip_network(part.strip())
+    except ValueError as error:
+        raise InvalidSettings(f"service_cluster_ip_range: {error}") from None
+    if config.workloads or config.simulated_nodes:
+        # Saves start-up time: few servers simulate nodes.
+        from kubist.cluster.simulation.node_objects import template_of
+
+        template_of(config)
+
+
+def _has_type(value: Any, kind: type) -> bool:
+    if kind is tuple:
+        return isinstance(value, tuple | list) and all(isinstance(item, str) for item in value)
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    return isinstance(value, kind)

@@ -11,8 +11,7 @@ from kubist.base.http.messages import Answer, Application, Request
 from kubist.model.meta.object import Object
 from kubist.testbench.clock.control import ClockControl
 from kubist.testbench.clock.movable import MovableClock
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.faults.api import FaultsAPI
 from kubist.testbench.recording.api import RecordingsAPI
 from kubist.testbench.snapshots.api import SnapshotsAPI
@@ -22,8 +21,8 @@ from kubist.testbench.users.users import Users
 
 if TYPE_CHECKING:
     from kubist.testbench.clock.real_time_certificates import RealTimeCertificates
-    from kubist.testbench.faults.faults import Faults
-    from kubist.testbench.recording.recorder import Recorder
+    from kubist.testbench.faults.injection import Faults
+    from kubist.testbench.recording.capture import Recorder
     from kubist.testbench.snapshots.snapshots import Snapshots
 
 
@@ -60,19 +59,19 @@ class Bench:
         config = self._api.config
         if config.workloads or config.simulated_nodes:
             # Saves start-up time: few servers simulate workloads.
-            from kubist.testbench.workloads import Workloads
+            from kubist.testbench.pod_operations import Workloads
 
             Workloads(self._api).register(self.control)
         else:
             for path in ("pods/{operation}", "nodes/{operation}"):
-                self.control.add("POST", path, _refuse_simulation)
+                self.control.add(Operation("POST", path, _refuse_simulation))
 
     @property
     def faults(self) -> Faults:
         """Fault rules of this server."""
         if self._faults is None:
             # Saves start-up time: most servers get no rule.
-            from kubist.testbench.faults.faults import Faults
+            from kubist.testbench.faults.injection import Faults
 
             self._faults = Faults(self._api, self.changed)
         return self._faults
@@ -82,7 +81,7 @@ class Bench:
         """Recordings of this server."""
         if self._recorder is None:
             # Saves start-up time: most servers record nothing.
-            from kubist.testbench.recording.recorder import Recorder
+            from kubist.testbench.recording.capture import Recorder
 
             self._recorder = Recorder(self._api, self.changed)
         return self._recorder

@@ -8,14 +8,13 @@ TYPE_CHECKING = False  # Saves start-up time: pytest loads this package even if 
 if TYPE_CHECKING:
     from kubist.cluster.simulation.kubelet_api.handlers import Exec, LogRequest
     from kubist.testing.cluster import Cluster
+    from kubist.testing.errors import Denied, Refused
     from kubist.testing.host import Host
     from kubist.testing.operators.kopf_operators import KopfOperators
     from kubist.testing.operators.operator import OperatorFailed
-    from kubist.testing.refused import Refused
     from kubist.testing.replaying import replay
     from kubist.testing.webhooks.admission import AdmissionRequest
     from kubist.testing.webhooks.authorizer import AuthorizationRequest
-    from kubist.testing.webhooks.denied import Denied
 
 __all__ = [
     "AdmissionRequest",
@@ -35,13 +34,13 @@ LATER = {
     "AdmissionRequest": "kubist.testing.webhooks.admission",
     "AuthorizationRequest": "kubist.testing.webhooks.authorizer",
     "Cluster": "kubist.testing.cluster",
-    "Denied": "kubist.testing.webhooks.denied",
+    "Denied": "kubist.testing.errors",
     "Exec": "kubist.cluster.simulation.kubelet_api.handlers",
     "Host": "kubist.testing.host",
     "KopfOperators": "kubist.testing.operators.kopf_operators",
     "LogRequest": "kubist.cluster.simulation.kubelet_api.handlers",
     "OperatorFailed": "kubist.testing.operators.operator",
-    "Refused": "kubist.testing.refused",
+    "Refused": "kubist.testing.errors",
     "replay": "kubist.testing.replaying",
 }
 """Modules of the public names. They are imported on first use, because they load a server."""

@@ -10,38 +10,40 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kubist.model.meta.object import Object
 from kubist.server.inprocess import Server
-from kubist.testbench.control_api.call import TEST_AGENT
+from kubist.testbench.control_api.control_api import TEST_AGENT
 from kubist.testing import references, running_test, snapshot, users, waiting
 from kubist.testing.clients import Clients
 from kubist.testing.clock import ClusterClock
 from kubist.testing.connections import Connections
+from kubist.testing.errors import Refused, WebhookFailed
 from kubist.testing.faults import ClusterFaults
 from kubist.testing.objects import ObjectVerbs, blocking
 from kubist.testing.references import Reference
-from kubist.testing.refused import Refused
 from kubist.testing.snapshot import ClusterSnapshots, Snapshot
 from kubist.testing.states import Until
 from kubist.testing.states import parse as parse_state
-from kubist.testing.threads import in_thread
 from kubist.testing.users import ClusterUser, Rules
 from kubist.testing.waiting import Wait
-from kubist.testing.webhooks.failed import WebhookFailed
 from kubist.testing.workloads import SimulatedWorkloads
 
 if TYPE_CHECKING:
     # Saves start-up time: few clusters record or replay requests.
     from kubist.testbench.replay.replay import Report
-    from kubist.testing.clusters import HostedClusters
-    from kubist.testing.recording import Recording
+    from kubist.testing.hosted_clusters import HostedClusters
+    from kubist.testing.recording import Recording, Texts
     from kubist.testing.replaying import Source
-    from kubist.testing.requests import Texts
 
     # Saves start-up time: only tests with webhooks use it.
     from kubist.testing.webhooks.admission import AdmissionHook, AdmissionOptions
-    from kubist.testing.webhooks.arguments import Function
     from kubist.testing.webhooks.authorizer import AuthorizerHook
     from kubist.testing.webhooks.conversion import ConversionHook
+    from kubist.testing.webhooks.hook import Function
     from kubist.testing.webhooks.webhooks import Webhooks
+import asyncio
+import sys
+from typing import TypeVar
+
+from kubist.base.offload import on_loop
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -68,7 +70,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         return f"<cluster {self.url}>" if self.loop is not None else "<cluster, not running>"
 
     async def __aenter__(self) -> Self:
-        await in_thread(self.start)
+        await _in_thread(self.start)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -80,7 +82,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
             exception[1].add_note(str(failed))
 
     async def __aexit__(self, *exception: object) -> None:
-        await in_thread(partial(self.__exit__, *exception))
+        await _in_thread(partial(self.__exit__, *exception))
 
     @cached_property
     def clients(self) -> Clients:
@@ -239,7 +241,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
 
     async def wait_async(self, reference: Reference, until: Until = "Ready", **options: Any) -> Any:
         """`wait` for coroutine tests, with asyncio and with trio."""
-        return await in_thread(partial(self.wait, reference, until, **options))
+        return await _in_thread(partial(self.wait, reference, until, **options))
 
     @blocking
     def snapshot(self) -> Snapshot:
@@ -323,7 +325,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
     def clusters(self) -> HostedClusters:
         """Further clusters on the port of a cluster with `clusters=True`: `cluster.clusters.create("team-a")`."""
         # Saves start-up time: few tests use it.
-        from kubist.testing.clusters import HostedClusters
+        from kubist.testing.hosted_clusters import HostedClusters
 
         return HostedClusters(self)
 
@@ -352,3 +354,14 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         from kubist.testing import replaying
 
         return replaying.replay_to(self, source, impersonate=impersonate)
+
+
+T = TypeVar("T")
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Result of a call that blocks, without blocking the event loop of the caller."""
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and on_loop() is None:
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=True)  # type: ignore[no-any-return]
+    return await asyncio.to_thread(call)

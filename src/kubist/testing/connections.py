@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubist.testbench.control_api.call import FAULT_HEADER
+from kubist.testbench.control_api.control_api import FAULT_HEADER
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

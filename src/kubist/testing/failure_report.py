@@ -8,7 +8,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.entry import Change
 from kubist.testbench.recording.object_diff import diff_lines
 from kubist.testbench.recording.redaction import mark_changed
-from kubist.testing.recorded_request import RecordedRequest
+from kubist.testing.recording import RecordedRequest
 from kubist.testing.running_test import Section
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Never, Self
 from kubist.base.hints import did_you_mean
 from kubist.model.meta.object import Object
 from kubist.testing.clock import Duration
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True

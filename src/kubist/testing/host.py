@@ -16,7 +16,7 @@ from kubist.storage.image import Image, take_image
 from kubist.testing.cluster import Cluster
 
 if TYPE_CHECKING:
-    from kubist.testing.clusters import HostedClusters
+    from kubist.testing.hosted_clusters import HostedClusters
 
 
 class Host:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from kubist.base.hints import did_you_mean
 from kubist.base.offload import on_loop
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import TEST_AGENT
+from kubist.testbench.control_api.control_api import TEST_AGENT
 from kubist.testing import manifests as reading
 from kubist.testing import references
+from kubist.testing.errors import Refused
 from kubist.testing.manifests import Source
 from kubist.testing.references import Reference
-from kubist.testing.refused import Refused
 
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster

@@ -164,7 +164,7 @@ def kopf_operator(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[
 def stop(*clusters: Cluster) -> None:
     """Stops clusters. The test fails if the function of a webhook failed and the test did not notice."""
     # Saves start-up time: pytest loads this plugin even if no test uses a server.
-    from kubist.testing.webhooks.failed import WebhookFailed
+    from kubist.testing.errors import WebhookFailed
 
     failures = []
     for each in clusters:

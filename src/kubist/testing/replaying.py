@@ -14,7 +14,7 @@ from kubist.testbench.replay.client import ReplayClient, tls_context
 from kubist.testbench.replay.replay import Report, replay_lines
 from kubist.testbench.replay.source import check_lines
 from kubist.testing.cluster import Cluster
-from kubist.testing.requests import Requests
+from kubist.testing.recording import Requests
 
 Source = str | Path | Requests
 """Path of a recording or audit log, or recorded requests."""

@@ -17,7 +17,7 @@ from kubist.cluster.simulation.kubelet_api import portforward
 from kubist.cluster.simulation.kubelet_api.portforward import Target, TargetError, target_of
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
 from tests.simulation.streams.conftest import MakePod
 from tests.simulation.streams.upgraded import ask, hang_up, open_spdy, open_websocket, path, refusal
 from tests.spdyclient import SpdyClient

@@ -11,7 +11,7 @@ import pytest
 from kubist.model.meta.object import Object
 from kubist.testing import Cluster
 from kubist.testing.cluster import Refused
-from kubist.testing.webhooks.failed import WebhookFailed
+from kubist.testing.errors import WebhookFailed
 from tests.testing.test_plugin import run_pytest
 from tests.testing.webhooks.objects import pod
 

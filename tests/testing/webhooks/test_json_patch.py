@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubist.model.patch import jsonpatch
-from kubist.testing.webhooks.json_patch import diff
+from kubist.testing.webhooks.admission import diff
 
 
 @pytest.mark.parametrize(

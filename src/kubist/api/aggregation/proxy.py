@@ -60,7 +60,7 @@ async def proxy(
 ) -> Answer:
     """The backend's response; 503 in plain text if the backend is unavailable."""
     if request.body_too_large:
-        raise status.too_large("Request entity too large: limit is 3145728")
+        raise status.body_too_large()
     if not available:
         return unavailable("service unavailable")
     try:

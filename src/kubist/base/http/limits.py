@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BODY_BYTES = 3 * 1024 * 1024
+"""Longest body of a request. Limits of patches and of CRD schemas are derived from it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    body_bytes: int = 3 * 1024 * 1024
+    body_bytes: int = BODY_BYTES
     header_bytes: int = 1024 * 1024
     header_count: int = 4096
     path_bytes: int = 8192

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kubist.base.http.limits import BODY_BYTES
 from kubist.model.meta.fields import FieldError, fitting, summary
 
 Status = dict[str, Any]
@@ -117,6 +118,10 @@ def gone(message: str) -> APIError:
 
 def too_large(message: str) -> APIError:
     return APIError(413, "RequestEntityTooLarge", message)
+
+
+def body_too_large(limit: int = BODY_BYTES) -> APIError:
+    return too_large(f"Request entity too large: limit is {limit}")
 
 
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> APIError:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from kubist.base.http.limits import BODY_BYTES
 from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.jsontext.json import check_depth, json_type
@@ -23,7 +24,6 @@ from kubist.model.schema.order import with_sorted_keys
 Operation = dict[str, Any]
 
 MAX_OPERATIONS = 10_000
-MAX_COPIED_BYTES = 3 * 1024 * 1024
 
 _MEMBERS = frozenset({"op", "path", "from", "value"})
 _INDEX = re.compile(r"[+-]?[0-9]+")
@@ -263,7 +263,7 @@ def _do_copy(target: _Target, operation: Operation) -> None:
     target.writable(path)
     value = target.read(source)  # read again, because containers on the path may now be copies
     target.copied_bytes += len(orjson.dumps(value, default=float))
-    if target.copied_bytes > MAX_COPIED_BYTES:
+    if target.copied_bytes > BODY_BYTES:
         raise PatchFailed("the accumulated size of copies exceeds the limit")
     if target.repeats:
         copied = target.repeats.copy_of(value)

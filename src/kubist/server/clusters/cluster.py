@@ -18,8 +18,7 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.times import format_time
 from kubist.server.clusters import credentials, logical_server
-from kubist.server.clusters.fairness import RequestTurns
-from kubist.server.clusters.limits import LimitedStore, Rate
+from kubist.server.clusters.limits import LimitedStore, Rate, RequestTurns
 from kubist.server.clusters.logical_server import LogicalServer
 from kubist.server.clusters.spec import DISK, Record, Source
 from kubist.storage.memory import MemoryStore

@@ -19,7 +19,7 @@ from kubist.api.config import SERVE_DEFAULTS
 from kubist.base import files
 from kubist.base.http.tls import certificates
 from kubist.model.meta.object import Object
-from kubist.server.runtime.front_proxy import front_proxy, make_front_proxy
+from kubist.server.runtime.pki import front_proxy, make_front_proxy
 
 ADMIN = "kubernetes-admin"
 MASTERS = "system:masters"

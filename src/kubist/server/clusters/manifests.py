@@ -14,7 +14,7 @@ from kubist.model.meta import fields, status
 from kubist.model.meta.object import Object
 from kubist.server.clusters.spec import KIND
 from kubist.server.server import Server
-from kubist.testbench.control_api.call import GROUP
+from kubist.testbench.control_api.field_types import GROUP
 
 MANAGER = "kubist-clusters"
 APPLY = "application/apply-patch+yaml"

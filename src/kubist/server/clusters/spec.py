@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 from kubist.base.jsontext.errors import DecodeError
 from kubist.model.codec import yaml
@@ -12,10 +13,25 @@ from kubist.model.meta import names
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import CacheImage
 from kubist.storage.memory import StoreImage
-from kubist.testbench.control_api.call import Call, Fields
+from kubist.testbench.control_api.body import Body, read
+from kubist.testbench.control_api.control_api import Call
+from kubist.testbench.control_api.field_types import (
+    TEXTS,
+    Count,
+    Fields,
+    FieldType,
+    Invalid,
+    Time,
+    seconds,
+    text,
+    texts_of,
+)
+from kubist.testbench.users.users import Kubeconfig
 
 KIND = "Cluster"
-MEMORY, DISK = "memory", "disk"
+Storage = Literal["memory", "disk"]
+MEMORY: Literal["memory"] = "memory"
+DISK: Literal["disk"] = "disk"
 ALL_LOOPS = ("*",)
 SOURCES = ("fork", "snapshot", "backup")
 LONGEST = 10 * 365 * 86400.0
@@ -27,12 +43,11 @@ _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a cluster. 0: no limit."""
+    """Limits of the cluster. 0 or missing: no limit."""
 
-    objects: int = 0
-    bytes: int = 0
-    """Bytes of all objects as they are stored."""
-    requests_per_second: int = 0
+    objects: Count = 0
+    bytes: Count = 0
+    requests_per_second: Count = 0
 
     def shown(self) -> Object:
         pairs = (
@@ -41,6 +56,9 @@ class Limits:
             ("requestsPerSecond", self.requests_per_second),
         )
         return {name: value for name, value in pairs if value}
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,7 @@ class Record:
     """Time at which the cluster is deleted, in seconds since 1970."""
     controllers: tuple[str, ...] = ALL_LOOPS
     workloads: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = NO_LIMITS
     issuers: tuple[str, ...] = ()
     """Issuers of its service-account tokens, the newest first."""
 
@@ -69,24 +87,107 @@ class Record:
         return cls(**{**found, **lists, "limits": Limits(**found["limits"])})
 
 
+NAME = text(lambda name: names.dns_label(name) if name else (), maxLength=63)
+
+
+def _read_loops(value: Any) -> tuple[str, ...]:
+    loops = texts_of(value)
+    # Saves start-up time: the control loops are loaded with the first cluster that has some.
+    from kubist.cluster.control.manager import chosen
+
+    chosen(loops)
+    return loops
+
+
+class Manifests(FieldType):
+    """Objects in a list, or in YAML text. Lists are expanded to their items."""
+
+    def read(self, asked: Fields, name: str, default: Any) -> Any:
+        manifests = super().read(asked, name, [])
+        objects = list(_expanded(asked, name, manifests))
+        if len(objects) > MANIFESTS:
+            asked.reject(name, len(objects), f"must have at most {MANIFESTS} objects")
+        return tuple(objects)
+
+
+def _parse_manifests(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, str):
+        raise Invalid("must be YAML text or a list of objects", value=type(value).__name__)
+    try:
+        documents = [yaml.parse(text.encode()).value for text in _SEPARATOR.split(value) if text.strip()]
+    except (DecodeError, ValueError) as error:
+        excerpt = f"{value[:100]}…" if len(value) > 100 else value
+        raise Invalid(f"is not YAML: {error}", value=excerpt) from None
+    return [document for document in documents if document is not None]
+
+
+def _expanded(asked: Fields, name: str, manifests: list[Any]) -> Iterator[Object]:
+    """Objects of a list, with the items of lists in it."""
+    for index, manifest in enumerate(manifests):
+        if not isinstance(manifest, dict):
+            asked.reject(f"{name}[{index}]", str(manifest)[:100], "must be an object")
+        elif str(manifest.get("kind", "")).endswith("List") and isinstance(manifest.get("items"), list):
+            for number, item in enumerate(manifest["items"]):
+                if isinstance(item, dict):
+                    yield item
+                else:
+                    asked.reject(f"{name}[{index}].items[{number}]", str(item)[:100], "must be an object")
+        else:
+            yield manifest
+
+
+LOOPS = FieldType(TEXTS.schema, convert=_read_loops)
+LOOPS_HELP = "Control loops: `*` for all, `name` for one, `-name` to exclude one. Empty: none."
+MANIFEST_LIST = Manifests(
+    {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]}, convert=_parse_manifests
+)
+LIFE = seconds(LONGEST, "must be longer than 0 and at most 10 years")
+
+
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A cluster as it is asked for. None in `controllers` and `workloads`: as in the forked cluster, or the default."""
+    """At most one of fork, snapshot and backup; a snapshot of another cluster needs both fork and snapshot. Without
+    them the cluster is empty."""
 
-    name: str = ""
-    storage: str = MEMORY
-    fork: str = ""
-    snapshot: str = ""
-    backup: str = ""
-    manifests: tuple[Object, ...] = ()
-    time_to_live: float | None = None
-    controllers: tuple[str, ...] | None = None
-    workloads: bool | None = None
-    limits: Limits = field(default_factory=Limits)
+    name: Annotated[str, NAME, "A DNS label. Missing: a generated name."] = ""
+    storage: Storage = MEMORY
+    fork: Annotated[str, "Name of the cluster whose content is copied."] = ""
+    snapshot: Annotated[str, "Name of a snapshot of the host, or of the forked cluster."] = ""
+    backup: Annotated[str, "Path of a file of `kubist backup` on the host."] = ""
+    manifests: Annotated[
+        tuple[Object, ...], MANIFEST_LIST, "Objects to apply: YAML text, or a list of objects."
+    ] = ()
+    time_to_live: Annotated[float | None, LIFE] = None
+    controllers: Annotated[tuple[str, ...] | None, LOOPS, LOOPS_HELP] = None
+    """None: as in the forked cluster, or all."""
+    workloads: Annotated[bool | None, "Whether nodes and pods are simulated."] = None
+    limits: Limits = NO_LIMITS
 
     @property
     def controllers_or_all(self) -> tuple[str, ...]:
         return ALL_LOOPS if self.controllers is None else self.controllers
+
+
+class ClusterState(Body):
+    name: str
+    uid: str
+    path: Annotated[str, "Path of the cluster's API: /clusters/NAME."]
+    state: Literal["Running", "Unloaded"]
+    storage: Storage
+    created: Time
+    expires: Time | None
+    controllers: Annotated[tuple[str, ...] | None, LOOPS, LOOPS_HELP]
+    workloads: bool | None
+    limits: Limits | None
+
+
+class NewCluster(ClusterState):
+    kubeconfig: Kubeconfig
+
+
+SCHEMAS = {"ClusterSpec": Spec, "Cluster": ClusterState, "NewCluster": NewCluster}
 
 
 class Source(NamedTuple):
@@ -100,102 +201,20 @@ class Source(NamedTuple):
     """Time and speed of the forked cluster's clock, if it was moved."""
 
 
-def read(call: Call, disk: bool) -> Spec:
-    """Specification in the body of a request. Raises 400 or 422. `disk`: whether the host has a data directory."""
+def read_spec(call: Call, has_disk: bool) -> Spec:
+    """Specification in the body of a request. Raises 400 or 422. `has_disk`: whether the host has a data directory."""
+
+    def check_storage(storage: str) -> str:
+        if storage == DISK and not has_disk:
+            raise ValueError("the host has no data directory: start it without --in-memory")
+        return storage
+
     asked = call.fields(KIND)
-    limited = asked.below("limits")
-    spec = Spec(
-        name=_name(asked),
-        storage=_storage(asked, disk),
-        fork=asked.text("fork"),
-        snapshot=asked.text("snapshot"),
-        backup=asked.text("backup"),
-        manifests=_manifests(asked),
-        time_to_live=_time_to_live(asked),
-        controllers=_controllers(asked),
-        workloads=asked.boolean("workloads"),
-        limits=Limits(*(limited.integer(name) for name in ("objects", "bytes", "requestsPerSecond"))),
-    )
-    given = [name for name in SOURCES if getattr(spec, name)]
+    spec = read(asked, Spec, storage=check_storage)
+    sources = [name for name in SOURCES if getattr(spec, name)]
     if spec.snapshot and spec.fork:
-        given.remove("fork")  # a snapshot of that cluster
-    for name in given[1:]:
-        asked.forbid(name, f"may not be set together with {given[0]}")
-    asked.done(limited)
+        sources.remove("fork")  # a snapshot of that cluster
+    for name in sources[1:]:
+        asked.forbid(name, f"may not be set together with {sources[0]}")
+    asked.done()
     return spec
-
-
-def _name(asked: Fields) -> str:
-    name = asked.text("name")
-    for problem in names.dns_label(name) if name else ():
-        asked.reject("name", name, problem)
-    return name
-
-
-def _storage(asked: Fields, disk: bool) -> str:
-    storage = asked.text("storage", MEMORY)
-    if storage not in (MEMORY, DISK):
-        asked.reject("storage", storage, f"must be {MEMORY} or {DISK}")
-    elif storage == DISK and not disk:
-        asked.reject("storage", storage, "the host has no data directory: start it without --in-memory")
-    return storage
-
-
-def _time_to_live(asked: Fields) -> float | None:
-    shown = asked.peek("timeToLive")
-    seconds = asked.seconds("timeToLive")
-    if seconds is not None and not 0 < seconds <= LONGEST:
-        asked.reject("timeToLive", shown, "must be longer than 0 and at most 10 years")
-    return seconds
-
-
-def _controllers(asked: Fields) -> tuple[str, ...] | None:
-    given = asked.peek("controllers")
-    found = asked.texts("controllers")
-    if given is None:
-        return None
-    # Saves start-up time: the control loops are loaded with the first cluster that has some.
-    from kubist.cluster.control.manager import chosen
-
-    try:
-        chosen(found)
-    except ValueError as error:
-        asked.reject("controllers", given, str(error))
-    return found
-
-
-def _manifests(asked: Fields) -> tuple[Object, ...]:
-    """Objects of the field `manifests`: a list of objects, or YAML text. Lists are expanded to their items."""
-    given = asked.take("manifests")
-    if given is None:
-        return ()
-    found: list[Any]
-    if isinstance(given, str):
-        try:
-            found = [yaml.parse(text.encode()).value for text in _SEPARATOR.split(given) if text.strip()]
-        except (DecodeError, ValueError) as error:
-            asked.reject(
-                "manifests", f"{given[:100]}…" if len(given) > 100 else given, f"is not YAML: {error}"
-            )
-            return ()
-        found = [document for document in found if document is not None]
-    elif isinstance(given, list):
-        found = given
-    else:
-        asked.reject("manifests", type(given).__name__, "must be YAML text or a list of objects")
-        return ()
-    objects: list[Object] = []
-    for index, manifest in enumerate(found):
-        if not isinstance(manifest, dict):
-            asked.reject(f"manifests[{index}]", str(manifest)[:100], "must be an object")
-        elif str(manifest.get("kind", "")).endswith("List") and isinstance(manifest.get("items"), list):
-            for number, item in enumerate(manifest["items"]):
-                if isinstance(item, dict):
-                    objects.append(item)
-                else:
-                    asked.reject(f"manifests[{index}].items[{number}]", str(item)[:100], "must be an object")
-        else:
-            objects.append(manifest)
-    if len(objects) > MANIFESTS:
-        asked.reject("manifests", len(objects), f"must have at most {MANIFESTS} objects")
-    return tuple(objects)

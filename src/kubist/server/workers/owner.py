@@ -16,8 +16,7 @@ from kubist.api.discovery.counters import Counters
 from kubist.errors import StartError
 from kubist.server.runtime.run import STOP_GRACE, new_event_loop, start_error
 from kubist.server.server import make_store
-from kubist.server.workers.child import Pipes
-from kubist.server.workers.peers import Peers
+from kubist.server.workers.child import Peers, Pipes
 from kubist.storage.remote.ipc import SharedRevision
 from kubist.storage.remote.server import StoreServer
 from kubist.storage.store import StoreError

@@ -15,6 +15,7 @@ import selectors
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,14 +23,13 @@ from pathlib import Path
 
 from kubist.api.config import Config
 from kubist.base import files
+from kubist.base.listening import bound
 from kubist.base.terminal import fail
 from kubist.errors import StartError
 from kubist.server.runtime.run import STOP_GRACE, new_event_loop, start_error, stop_signals
 from kubist.server.serving_tls import serving_context
-from kubist.server.workers.child import Child, Pipes, Task
+from kubist.server.workers.child import Child, Peers, Pipes, Task
 from kubist.server.workers.owner import run_store
-from kubist.server.workers.peers import Peers
-from kubist.server.workers.ports import listening
 from kubist.server.workers.worker import WorkerResources, work
 from kubist.storage.remote.ipc import SharedRevision
 
@@ -228,3 +228,15 @@ class Supervisor:
         for sock in self._sockets:
             sock.close()
         self._temporary.cleanup()
+
+
+def listening(address: str, port: int, count: int) -> list[socket.socket]:
+    """One bound socket per worker. Raises OSError if the port is taken."""
+    first = bound(address, port)
+    if sys.platform != "linux":  # elsewhere SO_REUSEPORT does not distribute connections
+        return [first, *(first.dup() for _ in range(count - 1))]
+    # Binds without SO_REUSEPORT first, because with it alone another server's port could be shared by
+    # mistake.
+    port = first.getsockname()[1]
+    first.close()
+    return [bound(address, port, shared=True) for _ in range(count)]

@@ -21,8 +21,7 @@ from kubist.errors import StartError
 from kubist.model.meta import status
 from kubist.server.runtime.run import attempt
 from kubist.server.server import Server, make_store
-from kubist.server.workers.child import Pipes
-from kubist.server.workers.peers import Peers
+from kubist.server.workers.child import Peers, Pipes
 from kubist.storage.cache.cache import Cache
 from kubist.storage.remote.client import RemoteStore
 from kubist.storage.remote.ipc import SharedRevision

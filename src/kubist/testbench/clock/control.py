@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Annotated
 
 from kubist.model.meta import times
 from kubist.model.meta.object import Object
 from kubist.storage.store import Store
 from kubist.testbench.clock.movable import MovableClock, advanced, checked_speed, checked_time
-from kubist.testbench.control_api.call import Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI
+from kubist.testbench.control_api.body import Body, read
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
+from kubist.testbench.control_api.field_types import Duration, Time
 
 SHARED = "the clock cannot be moved: the store is shared with other servers"
+
+
+class ClockState(Body):
+    now: Time
+    frozen: bool
+    speed: float
+    offset: Annotated[float, "Seconds ahead of real time."]
+
+
+class ClockMove(Body):
+    """At most one of now, offset and advance, and one of frozen and speed."""
+
+    now: Time | None = None
+    offset: Duration | None = None
+    advance: Duration | None = None
+    frozen: bool | None = None
+    speed: float | None = None
 
 
 class ClockControl:
@@ -25,9 +44,11 @@ class ClockControl:
         """Called after the clock was moved or reset."""
 
     def register(self, api: ControlAPI) -> None:
-        api.add("GET", "clock", self._get)
-        api.add("PUT", "clock", self._put)
-        api.add("DELETE", "clock", self._delete)
+        api.add(
+            Operation("GET", "clock", self._get, result="Clock"),
+            Operation("PUT", "clock", self._put, body="ClockMove", result="Clock"),
+            Operation("DELETE", "clock", self._delete, result="Clock"),
+        )
 
     async def _get(self, _: Call) -> Object:
         """Time of day on the server, and whether the clock is frozen, moved or fast."""
@@ -43,28 +64,22 @@ class ClockControl:
         if "speed" in asked and "frozen" in asked:
             asked.reject("speed", "", "must not be set together with frozen")
         clock = self._clock
-        now, speed = clock.now(), clock.speed
-        for name, read, target in (
-            ("now", asked.time, checked_time),
-            ("offset", asked.seconds, lambda offset: checked_time(time.time() + offset)),
-            ("advance", asked.seconds, lambda seconds: advanced(clock.now(), seconds)),
-            ("speed", asked.number, checked_speed),
-        ):
-            value = read(name)
-            if value is not None:
-                try:
-                    found = target(value)
-                except ValueError as error:
-                    asked.reject(name, value, str(error))
-                    continue
-                now, speed = (now, found) if name == "speed" else (found, speed)
-        frozen = asked.boolean("frozen")
+        move = read(
+            asked,
+            ClockMove,
+            now=checked_time,
+            offset=lambda seconds: checked_time(time.time() + seconds),
+            advance=lambda seconds: advanced(clock.now(), seconds),
+            speed=checked_speed,
+        )
         asked.done()
         self.check_local()
         if not is_move:
             return self.state()
-        if frozen is not None:
-            speed = 0.0 if frozen else speed or 1.0
+        now = next((step for step in (move.now, move.offset, move.advance) if step is not None), clock.now())
+        speed = clock.speed if move.speed is None else move.speed
+        if move.frozen is not None:
+            speed = 0.0 if move.frozen else speed or 1.0
         clock.move(now, speed)
         self._changed()
         return self.state()

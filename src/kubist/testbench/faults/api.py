@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubist.base.http.messages import Response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
 
 if TYPE_CHECKING:
-    from kubist.testbench.faults.faults import Faults
+    from kubist.testbench.faults.injection import Faults
 
 BODY_LIMIT = 64 * 1024
 """Most bytes of a rule."""
@@ -25,21 +23,23 @@ class FaultsAPI:
         self._faults = faults
 
     def register(self, api: ControlAPI) -> None:
-        api.add("GET", "faults", self._list)
-        api.add("POST", "faults", self._add)
-        api.add("DELETE", "faults", self._clear)
-        api.add("GET", "faults/{id}", self._get)
-        api.add("DELETE", "faults/{id}", self._delete)
+        api.add(
+            Operation("GET", "faults", self._list, result="FaultList"),
+            Operation("POST", "faults", self._add, body="FaultRule", result="Fault", code=201),
+            Operation("DELETE", "faults", self._clear, result="FaultList"),
+            Operation("GET", "faults/{id}", self._get, result="Fault"),
+            Operation("DELETE", "faults/{id}", self._delete, result="Fault"),
+        )
 
     async def _list(self, _: Call) -> Object:
         """All fault rules, in the order in which they are asked, with their counts."""
         return {"items": [fault.state() for fault in self._faults()]}
 
-    async def _add(self, call: Call) -> Response:
+    async def _add(self, call: Call) -> Object:
         """Adds a fault rule."""
         if len(call.request.body) > BODY_LIMIT:
-            raise status.too_large(f"Request entity too large: limit is {BODY_LIMIT}")
-        return json_response((await self._faults().add(call.json())).state(), 201)
+            raise status.body_too_large(BODY_LIMIT)
+        return (await self._faults().add(call.json())).state()
 
     async def _clear(self, _: Call) -> Object:
         """Removes all fault rules, and returns them with their counts."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Annotated, Any
 
 from kubist.api.request import RequestInfo
 from kubist.base.hints import did_you_mean
 from kubist.model.cel import CompileError, Program
-from kubist.model.meta.selectors import LabelSelector, ParseError, parse_label_selector
-from kubist.testbench.control_api.call import Fields
-from kubist.testbench.faults.expression import compile_expression
-from kubist.testbench.faults.request import FaultRequest
+from kubist.model.meta.selectors import LabelSelector, parse_label_selector
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.field_types import SHARE, TEXTS, Fields, FieldType, integer, parsed
+from kubist.testbench.faults.request import FaultRequest, compile_expression
 
-T = TypeVar("T")
 RESOURCE_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 OTHER_VERBS = ("head", "options", "post", "put")
 """Further verbs of paths that are no resources."""
@@ -63,156 +62,108 @@ class ResourcePattern:
         return bool(info.subresource) and fnmatchcase(info.subresource, self.subresource)
 
 
-@dataclass(slots=True, frozen=True)
-class Criteria:
-    """A request matches if every given criterion does. Of several values of one criterion, one must match."""
+class OneOf(FieldType):
+    """One string, or several of which one must match."""
 
-    verbs: tuple[str, ...] = ()
-    resources: tuple[ResourcePattern, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    user_agents: tuple[str, ...] = ()
-    labels: LabelSelector | None = None
-    expression: Program | None = None
-    nth: int = 0
-    every: int = 0
-    probability: float | None = None
-    seed: int = 0
-    times: int = 0
-    """Number of requests on which the rule acts. 0: no limit."""
-    spares_tests: bool = False
-    """Whether the rule does not act on the helpers of a test."""
-    given: tuple[str, ...] = field(default=())
-    """Names of the criteria that the rule has."""
+    def __init__(self, parse: Callable[[str], Any] = str) -> None:
+        texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        super().__init__({"oneOf": [{"type": "string"}, texts]})
+        self._parse = parse
+
+    def read(self, asked: Fields, name: str, default: Any) -> Any:
+        value = asked.peek(name)
+        texts = TEXTS.read(asked, name, ())
+        if value == [] or "" in texts:
+            asked.reject(name, value, "must not be empty")
+        elif len(texts) > MOST_VALUES or any(len(text) > LONGEST_TEXT for text in texts):
+            asked.reject(name, "", f"must have at most {MOST_VALUES} values of {LONGEST_TEXT} characters")
+        patterns = []
+        for text in texts:
+            try:
+                patterns.append(self._parse(text))
+            except ValueError as error:
+                asked.reject(name, text, str(error))
+        return tuple(patterns)
+
+
+def _verb(text: str) -> str:
+    verbs = (*RESOURCE_VERBS, *OTHER_VERBS)
+    if text not in verbs:
+        raise ValueError(f"must be one of {', '.join(RESOURCE_VERBS)}{did_you_mean(text, verbs)}")
+    return text
+
+
+def _expression(text: str) -> Program:
+    try:
+        return compile_expression(text)
+    except CompileError as error:
+        raise ValueError(str(error)) from None
+
+
+class RequestFilters(Body):
+    verb: Annotated[tuple[str, ...], OneOf(_verb), f"Verb of the request: {', '.join(RESOURCE_VERBS)}."] = ()
+    resource: Annotated[
+        tuple[ResourcePattern, ...],
+        OneOf(ResourcePattern.parse),
+        "Such as deployments, deployments.apps, pods/status or *.",
+    ] = ()
+    namespace: Annotated[tuple[str, ...], OneOf(), "Namespace; may contain *."] = ()
+    name: Annotated[tuple[str, ...], OneOf(), "Name of the object; may contain *."] = ()
+    user: Annotated[tuple[str, ...], OneOf(), "Name of the user; may contain *."] = ()
+    user_agent: Annotated[tuple[str, ...], OneOf(), "Prefix of the User-Agent header."] = ()
+
+    def is_plausible(self, request: FaultRequest) -> bool:
+        """Whether the request line and the user match. Of several values of one field, one must match."""
+        info = request.info
+        if self.verb and info.verb not in self.verb:
+            return False
+        if self.resource and not any(pattern.matches(info) for pattern in self.resource):
+            return False
+        if self.user and not _any(request.user.name, self.user):
+            return False
+        if self.user_agent and not request.user_agent.startswith(self.user_agent):
+            return False
+        if self.namespace and not (request.namespace and _any(request.namespace, self.namespace)):
+            return False
+        return not self.name or bool(request.name and _any(request.name, self.name))
+
+
+class Criteria(RequestFilters):
+    label_selector: Annotated[
+        LabelSelector | None,
+        parsed(parse_label_selector, LONGEST_TEXT),
+        "Labels of the object: in the body of a create, otherwise as stored.",
+    ] = None
+    expression: Annotated[
+        Program | None, parsed(_expression, LONGEST_TEXT), "CEL expression over `request`."
+    ] = None
+    nth: Annotated[int, integer(1, MOST), "Acts only on this matching request, counted from 1."] = 0
+    every: Annotated[int, integer(1, MOST), "Acts on every so many matching requests."] = 0
+    probability: Annotated[float | None, SHARE, "Acts on this share of the requests."] = None
+    seed: Annotated[int, integer(), "Seed of the probability. The same seed gives the same choices."] = 0
+    times: Annotated[int, integer(1, MOST), "Acts on at most so many requests."] = 0
 
     def is_plausible(self, request: FaultRequest) -> bool:
         """Whether the request line, the user and the object match; all criteria but the expression."""
-        info = request.info
-        if self.verbs and info.verb not in self.verbs:
+        if not super().is_plausible(request):
             return False
-        if self.resources and not any(pattern.matches(info) for pattern in self.resources):
-            return False
-        if self.users and not _any(request.user.name, self.users):
-            return False
-        if self.user_agents and not request.user_agent.startswith(self.user_agents):
-            return False
-        if self.namespaces and not (request.namespace and _any(request.namespace, self.namespaces)):
-            return False
-        if self.names and not (request.name and _any(request.name, self.names)):
-            return False
-        return self.labels is None or self._labelled(self.labels, request)
-
-    @staticmethod
-    def _labelled(selector: LabelSelector, request: FaultRequest) -> bool:
-        obj = request.object if request.info.verb == "create" else request.old_object
-        if obj is None:
-            return False
-        metadata = obj.get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, dict) else None
-        if not isinstance(labels, dict):
-            labels = {}
-        return selector.matches({key: value for key, value in labels.items() if isinstance(value, str)})
+        return self.label_selector is None or _has_labels(request, self.label_selector)
 
     async def holds(self, request: FaultRequest) -> bool:
         """Whether the expression is true. An expression that fails is false."""
         return self.expression is None or await request.evaluate(self.expression)
 
 
+def _has_labels(request: FaultRequest, selector: LabelSelector) -> bool:
+    obj = request.object if request.info.verb == "create" else request.old_object
+    if obj is None:
+        return False
+    metadata = obj.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    if not isinstance(labels, dict):
+        labels = {}
+    return selector.matches({key: value for key, value in labels.items() if isinstance(value, str)})
+
+
 def _any(value: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in patterns)
-
-
-def parse_criteria(
-    asked: Fields, default_verbs: tuple[str, ...], default_resources: tuple[str, ...]
-) -> Criteria:
-    """Criteria of a rule. Errors are added to those of `asked`."""
-    given = tuple(name for name in CRITERIA if name in asked)
-    chances = [name for name in ("nth", "every", "probability") if name in asked]
-    for name in chances[1:]:
-        asked.forbid(name, f"must not be set together with {chances[0]}")
-    expression = _parsed(asked, "expression", compile_expression, CompileError)
-    names_agents = expression is not None and expression.selects("request", "userAgent")
-    return replace(
-        parse_plain_criteria(asked, default_verbs, default_resources),
-        labels=_parsed(asked, "labelSelector", parse_label_selector, ParseError),
-        expression=expression,
-        spares_tests="userAgent" not in given and not names_agents,
-        nth=_count(asked, "nth"),
-        every=_count(asked, "every"),
-        probability=_probability(asked),
-        seed=asked.integer("seed"),
-        times=_count(asked, "times"),
-        given=given,
-    )
-
-
-def parse_plain_criteria(
-    asked: Fields, default_verbs: tuple[str, ...] = (), default_resources: tuple[str, ...] = ()
-) -> Criteria:
-    """Criteria that compare texts of the request line and the user. Errors are added to those of `asked`."""
-    return Criteria(
-        verbs=_verbs(asked) or default_verbs,
-        resources=_resources(asked, default_resources),
-        namespaces=_patterns(asked, "namespace"),
-        names=_patterns(asked, "name"),
-        users=_patterns(asked, "user"),
-        user_agents=_patterns(asked, "userAgent"),
-    )
-
-
-def _verbs(asked: Fields) -> tuple[str, ...]:
-    verbs = _patterns(asked, "verb")
-    for verb in verbs:
-        if verb not in (*RESOURCE_VERBS, *OTHER_VERBS):
-            hint = did_you_mean(verb, (*RESOURCE_VERBS, *OTHER_VERBS))
-            asked.reject("verb", verb, f"must be one of {', '.join(RESOURCE_VERBS)}{hint}")
-    return verbs
-
-
-def _resources(asked: Fields, default: tuple[str, ...]) -> tuple[ResourcePattern, ...]:
-    found = []
-    for text in _patterns(asked, "resource") or default:
-        try:
-            found.append(ResourcePattern.parse(text))
-        except ValueError as error:
-            asked.reject("resource", text, str(error))
-    return tuple(found)
-
-
-def _patterns(asked: Fields, name: str) -> tuple[str, ...]:
-    value = asked.peek(name)
-    texts = asked.texts(name)
-    if value == [] or "" in texts:
-        asked.reject(name, value, "must not be empty")
-    elif len(texts) > MOST_VALUES or any(len(text) > LONGEST_TEXT for text in texts):
-        asked.reject(name, "", f"must have at most {MOST_VALUES} values of {LONGEST_TEXT} characters")
-    return texts
-
-
-def _parsed(asked: Fields, name: str, parse: Callable[[str], T], wrong: type[Exception]) -> T | None:
-    text = asked.text(name)
-    if not text:
-        return None
-    if len(text) > LONGEST_TEXT:
-        asked.reject(name, text[:50], f"must have at most {LONGEST_TEXT} characters")
-        return None
-    try:
-        return parse(text)
-    except wrong as error:
-        asked.reject(name, text, str(error))
-        return None
-
-
-def _count(asked: Fields, name: str) -> int:
-    value = asked.integer(name, least=1)
-    if value > MOST:
-        asked.reject(name, value, f"must be at most {MOST}")
-    return value
-
-
-def _probability(asked: Fields) -> float | None:
-    value = asked.number("probability")
-    if value is not None and not 0 < value <= 1:
-        asked.reject("probability", value, "must be greater than 0 and at most 1")
-    return value

@@ -13,12 +13,24 @@ from kubist.api.resources.context import Context
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.patch import APPLY
 from kubist.base.offload import Lengthy, elsewhere
-from kubist.model.cel import PER_CALL_LIMIT, CostExceeded, EvaluationError, Program
+from kubist.model import cel
+from kubist.model.cel import (
+    BOOL,
+    DYN,
+    PER_CALL_LIMIT,
+    STRING,
+    CompileError,
+    CostExceeded,
+    EvaluationError,
+    Program,
+    list_of,
+    map_of,
+    object_type,
+)
 from kubist.model.codec import protobuf, yaml
 from kubist.model.codec.negotiate import PROTOBUF
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import TEST_AGENT
-from kubist.testbench.faults.expression import FIELDS
+from kubist.testbench.control_api.control_api import TEST_AGENT
 
 
 class FaultRequest:
@@ -110,6 +122,28 @@ class FaultRequest:
         }
         return {
             name: own[name]() if name in own else getattr(self.info, name)
-            for name in FIELDS
+            for name in _FIELDS
             if program.selects("request", name)
         }
+
+
+_TEXTS = (
+    *("verb", "path", "group", "version", "resource", "subresource", "namespace", "name"),
+    *("user", "userAgent"),
+)
+_FIELDS = dict.fromkeys(_TEXTS, STRING) | {
+    "groups": list_of(STRING),
+    "query": map_of(STRING, STRING),
+    "object": DYN,
+    "oldObject": DYN,
+}
+"""Fields of `request` and their types."""
+_ENVIRONMENT = cel.Environment({"request": object_type("kubist.Request", _FIELDS)})
+
+
+def compile_expression(expression: str) -> Program:
+    """Compiled expression. Raises CompileError."""
+    program = cel.compile(expression, _ENVIRONMENT)
+    if program.type not in (BOOL, DYN):
+        raise CompileError(f"must evaluate to bool but got {program.type}")
+    return program

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from kubist.api.application import API
 from kubist.api.verbs.watch import Watcher
-from kubist.base.http.messages import Response, Stream
+from kubist.base.http.messages import Stream
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import GROUP, Call, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
+from kubist.testbench.control_api.field_types import GROUP
 
 if TYPE_CHECKING:
-    from kubist.testbench.recording.recorder import Recorder
+    from kubist.testbench.recording.capture import Recorder
     from kubist.testbench.recording.recording import Recording
 
 MOST_FOLLOWERS = 100
@@ -33,20 +33,24 @@ class RecordingsAPI:
         self._recorder = recorder
 
     def register(self, control: ControlAPI) -> None:
-        control.add("GET", "recordings", self._list)
-        control.add("POST", "recordings", self._start)
-        control.add("GET", "recordings/{id}", self._read)
-        control.add("DELETE", "recordings/{id}", self._stop)
-        control.add("GET", "requests", self._recent)
-        control.add("GET", "watchers", self._watchers)
+        control.add(
+            Operation("GET", "recordings", self._list, result="RecordingList"),
+            Operation(
+                "POST", "recordings", self._start, body="RecordingRequest", result="Recording", code=201
+            ),
+            Operation("GET", "recordings/{id}", self._read, result="RecordedRequest", is_lines=True),
+            Operation("DELETE", "recordings/{id}", self._stop, result="Recording"),
+            Operation("GET", "requests", self._recent, result="RecordedRequest", is_lines=True),
+            Operation("GET", "watchers", self._watchers, result="WatcherList"),
+        )
 
     async def _list(self, _: Call) -> Object:
         """All recordings, with their filters, limits and sizes."""
         return {"items": [recording.state() for recording in self._recorder()]}
 
-    async def _start(self, call: Call) -> Response:
+    async def _start(self, call: Call) -> Object:
         """Starts a recording of all requests that match its filters."""
-        return json_response(self._recorder().start(call.json()).state(), 201)
+        return self._recorder().start(call.json()).state()
 
     async def _read(self, call: Call) -> Stream:
         """Reads the recorded requests as lines of JSON, also while the recording runs; with `watch` follows it."""
@@ -79,7 +83,7 @@ class RecordingsAPI:
 
 def _lines(call: Call, recording: Recording) -> Stream:
     # Saves start-up time: few servers are asked for lines.
-    from kubist.testbench.control_api.line_stream import LineStream
+    from kubist.testbench.recording.recording import LineStream
 
     watches, after = _check(call)
     if watches and len(recording.followers) >= MOST_FOLLOWERS:

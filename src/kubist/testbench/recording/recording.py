@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import orjson
 
+from kubist.base.http.messages import Stream, StreamWriter
 from kubist.base.offload import LONG, away
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Fields
-from kubist.testbench.faults.matching import Criteria, parse_plain_criteria
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.field_types import Count, FieldType, Time, integer
+from kubist.testbench.faults.matching import RequestFilters
 from kubist.testbench.recording.request import Recorded
 
 ENTRIES, MOST_ENTRIES = 10_000, 100_000
@@ -30,20 +34,13 @@ class Limits:
     size: int = BYTES
 
 
-def parse_recording(asked: Fields) -> tuple[Criteria, Limits]:
-    """Filters and limits of a recording. Raises 422 if a field is invalid."""
-    criteria = parse_plain_criteria(asked)
-    entries = asked.integer("maxEntries", ENTRIES, least=1)
-    size = asked.integer("maxBytes", BYTES, least=1)
-    for name, value, most in (("maxEntries", entries, MOST_ENTRIES), ("maxBytes", size, MOST_BYTES)):
-        if value > most:
-            asked.reject(name, value, f"must be at most {most}")
-    asked.done()
-    return criteria, Limits(entries, size)
+class RecordingRequest(RequestFilters):
+    max_entries: Annotated[int, integer(1, MOST_ENTRIES)] = ENTRIES
+    max_bytes: Annotated[int, integer(1, MOST_BYTES)] = BYTES
 
 
 class Recording:
-    """Requests that match the criteria, in the order of their responses.
+    """Requests that match the filters, in the order of their responses.
 
     A recording that is full drops further requests and counts them. A ring drops its oldest instead, and counts
     nothing.
@@ -53,7 +50,7 @@ class Recording:
         self,
         id_: str,
         spec: Object,
-        criteria: Criteria,
+        filters: RequestFilters,
         limits: Limits,
         *,
         ring: bool = False,
@@ -62,7 +59,7 @@ class Recording:
         """`refresh` adds the requests that are not added yet."""
         self.id = id_
         self._spec = spec
-        self.criteria = criteria
+        self.filters = filters
         self.limits = limits
         self._ring = ring
         self._refresh = refresh
@@ -181,3 +178,112 @@ async def render(recorded: Recorded) -> bytes:
 def dropped_line(count: int, why: str) -> bytes:
     """Line that says that requests are missing."""
     return orjson.dumps({"dropped": count, "reason": why}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+_ID = {"type": "string", "description": "Id of the rule."}
+FAULTS = FieldType(
+    {"type": "array", "items": {"type": "object", "properties": {"id": _ID}, "required": ["id"]}}
+)
+
+
+class RecordingState(RecordingRequest):
+    id: str
+    entries: Annotated[Count, "Recorded requests."]
+    bytes: Annotated[Count, "Bytes in memory, about."]
+    dropped: Annotated[Count, "Requests that did not fit."]
+    drop_reason: Annotated[str | None, "Limit that was reached."]
+
+
+class _Identity(Body, total=False):
+    user: Annotated[str, "Name of the user, after impersonation."]
+    user_agent: Annotated[str, "Header User-Agent."]
+    path: Annotated[str, "Path of the URL."]
+    query: Annotated[str, "Query of the URL."]
+    group: Annotated[str, "API group; empty for the core group."]
+    version: Annotated[str, "API version."]
+    resource: Annotated[str, "Plural of the resource."]
+    namespace: Annotated[str, "Namespace; empty for cluster-scoped objects and requests across namespaces."]
+    name: Annotated[str, "Name of the object, also of one that was created."]
+
+
+class RecordedRequest(_Identity, total=False):
+    """One line. A line with `dropped` and `reason` alone says that requests are missing."""
+
+    id: Annotated[int, integer(1), "Number of the request."]
+    time: Annotated[Time, "Start, by the server's clock."]
+    duration: Annotated[float, "Seconds, in real time."]
+    groups: tuple[str, ...]
+    method: Annotated[str, "HTTP method."]
+    verb: Annotated[str, "Verb of the Kubernetes API."]
+    subresource: Annotated[str, "Such as status or scale."]
+    content_type: Annotated[str, "Type of the request body."]
+    request_object: Annotated[Object, "Object in the request body. Secret data and tokens are redacted."]
+    patch_type: Annotated[str, "Type of the patch, such as application/merge-patch+json."]
+    patch: Annotated[Any, "Patch or apply configuration."]
+    status: Annotated[int, integer(100), "HTTP status."]
+    reason: Annotated[str, "Reason of the Status of an error."]
+    response_object: Annotated[Object, "Object, list or Status of the response."]
+    before: Annotated[Object, "Stored object before the write."]
+    after: Annotated[Object, "Stored object after the write."]
+    deleted: Annotated[tuple[str, ...], "Of a deletecollection."]
+    open: Annotated[bool, "The watch or stream has not ended."]
+    closed: Annotated[bool, "The connection ended without a response."]
+    events: Annotated[Count, "Events that a watch was sent."]
+    faults: Annotated[
+        list[Object], FAULTS, "Fault rules that acted on the request, each with its id and actions."
+    ]
+    omitted: Annotated[tuple[str, ...], "Fields too long."]
+    dropped: Annotated[int, integer(1), "Requests that are missing here."]
+
+
+class Watcher(_Identity, total=False):
+    position: Annotated[str, "Resource version up to which all events were written."]
+    sent: Annotated[Count, "Events, with bookmarks."]
+    buffered: Annotated[Count, "Bytes that the client has not read."]
+
+
+log = logging.getLogger("kubist.bench")
+
+JSON_LINES = "application/jsonl"
+AT_ONCE = 256 << 10
+"""Bytes that are written before the client must have read them."""
+
+
+class LineStream:
+    """Writes lines to one client."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+        self._task: asyncio.Task[None] | None = None
+
+    def answer(self) -> Stream:
+        return Stream(200, [(b"Content-Type", JSON_LINES.encode())], self._start, self._stopped)
+
+    def _start(self, writer: StreamWriter) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._write(writer))
+
+    def _stopped(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def _write(self, writer: StreamWriter) -> None:
+        size = 0
+        try:
+            async for line in self._lines:
+                writer.write(line)
+                size += len(line)
+                if size >= AT_ONCE:
+                    await _read(writer)
+                    size = 0
+        except Exception:
+            log.exception("a stream of lines failed")
+            writer.abort()
+        else:
+            writer.close()
+
+
+async def _read(writer: StreamWriter) -> None:
+    """Waits until the client has read the written data."""
+    room = asyncio.Event()
+    writer.on_room = room.set
+    await room.wait()

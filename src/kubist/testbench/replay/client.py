@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import http.client
 import ssl
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
+from kubist.base import files
 from kubist.base.http.tls.contexts import client_context
+from kubist.base.jsontext.errors import DecodeError
+from kubist.model.codec import yaml
 from kubist.model.meta.object import Object
 
 TIMEOUT = 60.0
@@ -73,3 +81,74 @@ class ReplayClient:
 
     def close(self) -> None:
         self._connection.close()
+
+
+@dataclass(slots=True)
+class Access:
+    """Address of a server, and credentials of one user."""
+
+    server: str
+    context: ssl.SSLContext
+    token: str
+
+
+def read_kubeconfig(path: Path) -> Access:
+    """Access of the current context. ValueError if the file is malformed or uses an unsupported feature."""
+    try:
+        document = yaml.parse(path.read_bytes()).value
+    except DecodeError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"{path}: is no kubeconfig")
+    context = _named(path, document, "contexts", "context", document.get("current-context"))
+    cluster = _named(path, document, "clusters", "cluster", context.get("cluster"))
+    user = _named(path, document, "users", "user", context.get("user"))
+    for name in ("exec", "auth-provider", "username"):
+        if name in user:
+            raise ValueError(
+                f"{path}: users.user.{name} is not supported; use a token or a client certificate"
+            )
+    return Access(str(cluster.get("server", "")), _tls(path, cluster, user), _token(path, user))
+
+
+def _named(path: Path, document: Object, plural: str, kind: str, name: Any) -> Object:
+    entries = document.get(plural)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
+            found: Object = entry[kind]
+            return found
+    raise ValueError(f'{path}: {plural}: there is no {kind} "{name or ""}"')
+
+
+def _token(path: Path, user: Object) -> str:
+    if user.get("tokenFile"):
+        return (path.parent / str(user["tokenFile"])).read_text().strip()
+    return str(user.get("token", ""))
+
+
+def _tls(path: Path, cluster: Object, user: Object) -> ssl.SSLContext:
+    if cluster.get("insecure-skip-tls-verify"):
+        context = tls_context(None)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        authority = _content(path, cluster, "certificate-authority")
+        context = tls_context(None, authority.decode() if authority else None)
+    certificate, key = _content(path, user, "client-certificate"), _content(path, user, "client-key")
+    if certificate and key:
+        with tempfile.TemporaryDirectory(prefix="kubist-") as directory:
+            pair = Path(directory) / "pair.pem"
+            files.write(pair, certificate + b"\n" + key)
+            context.load_cert_chain(pair)
+    return context
+
+
+def _content(path: Path, entry: Object, name: str) -> bytes | None:
+    """Content of a field `NAME-data`, or of the file that `NAME` names."""
+    data = entry.get(f"{name}-data")
+    if data:
+        try:
+            return base64.b64decode(str(data), validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"{path}: {name}-data: {error}") from None
+    return (path.parent / str(entry[name])).read_bytes() if entry.get(name) else None

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from kubist.base.http.messages import Response
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Call
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
-from kubist.testbench.control_api.schemas import closed, list_of
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
+from kubist.testbench.control_api.field_types import Fields, Time
 
 if TYPE_CHECKING:
     from kubist.testbench.snapshots.snapshots import Snapshots
 
-_PROPERTIES: Object = {
-    "name": {"type": "string", "description": "DNS subdomain name."},
-    "created": {"type": "string", "format": "date-time"},
-    "resourceVersion": {"type": "string", "description": "Resource version of the saved content."},
-    "objects": {"type": "integer"},
-    "bytes": {"type": "integer", "description": "Size of the file."},
-}
-SCHEMAS: dict[str, Object] = {
-    "Snapshot": closed(_PROPERTIES, "name"),
-    "SnapshotList": list_of("Snapshot"),
-    "NewSnapshot": closed({"name": _PROPERTIES["name"]}, "name"),
-}
-BODIES = {("POST", "snapshots"): "NewSnapshot"}
-RESULTS = {
-    ("GET", "snapshots"): "SnapshotList",
-    ("POST", "snapshots"): "Snapshot",
-    ("GET", "snapshots/{name}"): "Snapshot",
-    ("DELETE", "snapshots/{name}"): "Snapshot",
-    ("POST", "snapshots/{name}/restore"): "Snapshot",
-}
+
+class NewSnapshot(Body):
+    name: Annotated[str, "DNS subdomain name."]
+
+    def check(self, asked: Fields) -> None:
+        if not self.name and not asked.errors:
+            asked.require("name", "the name of the new snapshot")
+
+
+class Snapshot(NewSnapshot):
+    created: Time | None
+    resource_version: Annotated[str | None, "Resource version of the saved content."]
+    objects: int | None
+    bytes: Annotated[int | None, "Size of the file."]
 
 
 class SnapshotsAPI:
@@ -43,24 +36,21 @@ class SnapshotsAPI:
         self._snapshots = snapshots
 
     def register(self, api: ControlAPI) -> None:
-        api.add("GET", "snapshots", self._list)
-        api.add("POST", "snapshots", self._save)
-        api.add("GET", "snapshots/{name}", self._get)
-        api.add("DELETE", "snapshots/{name}", self._delete)
-        api.add("POST", "snapshots/{name}/restore", self._restore)
+        api.add(
+            Operation("GET", "snapshots", self._list, result="SnapshotList"),
+            Operation("POST", "snapshots", self._save, body="NewSnapshot", result="Snapshot", code=201),
+            Operation("GET", "snapshots/{name}", self._get, result="Snapshot"),
+            Operation("DELETE", "snapshots/{name}", self._delete, result="Snapshot"),
+            Operation("POST", "snapshots/{name}/restore", self._restore, result="Snapshot"),
+        )
 
     async def _list(self, _: Call) -> Object:
         """All named snapshots, in order of their names."""
         return {"items": await self._snapshots().list_all()}
 
-    async def _save(self, call: Call) -> Response:
+    async def _save(self, call: Call) -> Object:
         """Saves the content of the server under a new name."""
-        asked = call.fields("Snapshot")
-        name = asked.text("name")
-        if not name and not asked.errors:
-            asked.require("name", "the name of the new snapshot")
-        asked.done()
-        return json_response(await self._snapshots().save(name), 201)
+        return await self._snapshots().save(call.read("Snapshot", NewSnapshot).name)
 
     async def _get(self, call: Call) -> Object:
         """One named snapshot."""

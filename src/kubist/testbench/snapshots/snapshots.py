@@ -18,7 +18,7 @@ from kubist.storage.backup.snapshot_file import SnapshotInfo, read_info, write_s
 from kubist.storage.cache.cache import ROOT
 from kubist.storage.image import innermost
 from kubist.storage.store import Conflict, OpenFailed
-from kubist.testbench.control_api.call import conflict
+from kubist.testbench.control_api.control_api import conflict
 
 log = logging.getLogger("kubist.bench")
 

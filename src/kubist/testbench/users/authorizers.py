@@ -5,16 +5,16 @@ Their responses are not cached, so a new or removed webhook and a changed decisi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from kubist.api.application import API
 from kubist.api.webhooks.client import trust
 from kubist.api.webhooks.client_config import validate_url
-from kubist.base.http.messages import Response
 from kubist.model.meta import names, status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import GROUP, Call, Fields
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
+from kubist.testbench.control_api.field_types import GROUP, Duration, Fields, text
 
 if TYPE_CHECKING:
     from kubist.api.filters.webhooks import Webhook
@@ -23,7 +23,38 @@ MOST = 100
 """Maximum number of authorizers."""
 TIMEOUT = 10.0
 LONGEST_TIMEOUT = 30.0
-POLICIES = ("Deny", "NoOpinion")
+
+
+def _check_name(name: str) -> list[str]:
+    return [", ".join(problems)] if (problems := names.dns_subdomain(name)) else []
+
+
+class ClientConfig(Body):
+    url: Annotated[str, "https://host[:port]/path of the webhook."]
+    ca_bundle: Annotated[str, "Base64 of the CA certificates in PEM."] = ""
+
+    def check(self, asked: Fields) -> None:
+        if not self.url:
+            asked.require("url", "the address of the webhook, https://host[:port]/path")
+        else:
+            asked.errors += validate_url(self.url, asked.path("url"))
+        try:
+            if self.ca_bundle:
+                trust(self.ca_bundle)
+        except ValueError:
+            asked.reject("caBundle", f"{self.ca_bundle[:40]}…", "must be the base64 of PEM certificates")
+
+
+class Authorizer(Body):
+    name: Annotated[str, text(_check_name, absent="")]
+    client_config: ClientConfig
+    timeout: Duration | None = None
+    failure_policy: Literal["Deny", "NoOpinion"] = "Deny"
+
+    def check(self, asked: Fields) -> None:
+        if self.timeout is not None and not 0 < self.timeout <= LONGEST_TIMEOUT:
+            why = f"must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds"
+            asked.reject("timeout", self.timeout, why)
 
 
 class Authorizers:
@@ -37,34 +68,28 @@ class Authorizers:
         return len(self._made)
 
     def register(self, control: ControlAPI) -> None:
-        control.add("GET", "authorizers", self._list)
-        control.add("POST", "authorizers", self._create)
-        control.add("DELETE", "authorizers/{name}", self._delete)
+        control.add(
+            Operation("GET", "authorizers", self._list, result="AuthorizerList"),
+            Operation("POST", "authorizers", self._create, body="Authorizer", result="Authorizer", code=201),
+            Operation("DELETE", "authorizers/{name}", self._delete, code=204),
+        )
 
     async def _list(self, _: Call) -> Object:
         """Authorization webhooks, the first asked first."""
         return {"items": [shown for shown, _ in reversed(self._made.values())]}
 
-    async def _create(self, call: Call) -> Response:
+    async def _create(self, call: Call) -> Object:
         """Adds an authorization webhook. It is asked before all others."""
-        asked = call.fields("Authorizer")
-        name = asked.text("name")
-        if wrong := names.dns_subdomain(name):
-            asked.reject("name", name, ", ".join(wrong))
-        timeout = asked.seconds("timeout")
-        if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
-            asked.reject("timeout", timeout, f"must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds")
-        policy = asked.text("failurePolicy", POLICIES[0])
-        if policy not in POLICIES:
-            asked.reject("failurePolicy", policy, f"must be {' or '.join(POLICIES)}")
-        below = asked.below("clientConfig")
-        config = _client_config(below)
-        asked.done(below)
+        request = call.read("Authorizer", Authorizer)
+        name, policy, client_config = request.name, request.failure_policy, request.client_config
         if name in self._made:
             raise status.already_exists(GROUP, "authorizers", name)
         if len(self._made) >= MOST:
             raise status.bad_request(f"there are already {MOST} authorizers")
-        seconds = TIMEOUT if timeout is None else timeout
+        seconds = TIMEOUT if request.timeout is None else request.timeout
+        config = {"url": client_config.url}
+        if client_config.ca_bundle:
+            config["caBundle"] = client_config.ca_bundle
         # Saves start-up time: few tests authorize.
         from kubist.testbench.users.authorization_webhook import make_webhook
 
@@ -72,7 +97,7 @@ class Authorizers:
         shown = {"name": name, "clientConfig": config, "timeout": f"{seconds:g}s", "failurePolicy": policy}
         self._made[name] = shown, webhook
         self._api.authorization.add_first(webhook)
-        return json_response(shown, 201)
+        return shown
 
     async def _delete(self, call: Call) -> None:
         """Removes an authorization webhook."""
@@ -80,18 +105,3 @@ class Authorizers:
         if found is None:
             raise status.not_found(GROUP, "authorizers", call.params["name"])
         self._api.authorization.remove(found[1])
-
-
-def _client_config(asked: Fields) -> Object:
-    """URL and CA of a webhook."""
-    url, bundle = asked.text("url"), asked.text("caBundle")
-    if not url:
-        asked.require("url", "the address of the webhook, https://host[:port]/path")
-    else:
-        asked.errors += validate_url(url, asked.path("url"))
-    try:
-        if bundle:
-            trust(bundle)
-    except ValueError:
-        asked.reject("caBundle", f"{bundle[:40]}…", "must be the base64 of PEM certificates")
-    return {"url": url, "caBundle": bundle} if bundle else {"url": url}

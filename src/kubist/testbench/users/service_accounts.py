@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kubist.api.application import API
-from kubist.base.http.messages import Response
 from kubist.model.meta import names
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Call, Fields, conflict
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
-from kubist.testbench.users.users import RBAC, kubeconfig, read_rules
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
+from kubist.testbench.control_api.field_types import text
+from kubist.testbench.users.users import RBAC, RULES, Kubeconfig, kubeconfig
 
 TOKEN_SECONDS = 24 * 3600
+
+
+AccountName = Annotated[str, text(names.dns_subdomain, absent=""), "DNS subdomain name."]
+AccountNamespace = Annotated[
+    str,
+    text(names.dns_label),
+    "Namespace of the account, `default` by default. It is created if it is missing.",
+]
+
+
+class ServiceAccountRequest(Body):
+    name: AccountName
+    namespace: AccountNamespace = "default"
+    rules: Annotated[list[Object] | None, RULES, "RBAC rules of a Role."] = None
+
+
+class NewServiceAccount(Body):
+    name: AccountName
+    namespace: AccountNamespace
+    user: Annotated[str, "Name of the user: system:serviceaccount:NAMESPACE:NAME."]
+    token: Annotated[str, "Bearer token of the account, valid for 24 hours."]
+    kubeconfig: Kubeconfig
 
 
 class ServiceAccounts:
@@ -20,19 +44,26 @@ class ServiceAccounts:
         self._api = api
 
     def register(self, control: ControlAPI) -> None:
-        control.add("POST", "serviceaccounts", self._create)
+        control.add(
+            Operation(
+                "POST",
+                "serviceaccounts",
+                self._create,
+                body="ServiceAccountRequest",
+                result="NewServiceAccount",
+                code=201,
+            ),
+        )
 
-    async def _create(self, call: Call) -> Response:
+    async def _create(self, call: Call) -> Object:
         """Creates or updates a service account: `name`, `namespace`, RBAC `rules`. Returns a token and a kubeconfig."""
-        asked = call.fields("ServiceAccount")
-        name, namespace = _name(asked), _namespace(asked)
-        rules = read_rules(asked)
-        asked.done()
+        request = call.read("ServiceAccount", ServiceAccountRequest)
+        name, namespace = request.name, request.namespace
         if self._api.cluster.tokens is None:
             conflict("this server has no key to sign service account tokens with")
         # Roles come first: if the rules are invalid, nothing is created.
-        if rules:
-            await self._grant(name, namespace, rules)
+        if request.rules:
+            await self._grant(name, namespace, request.rules)
         objects = self._api.cluster
         if objects.get("namespaces", namespace) is None:
             await objects.create("namespaces", {"metadata": {"name": namespace}})
@@ -45,8 +76,7 @@ class ServiceAccounts:
         token, _ = sign_token(self._api.cluster.tokens, account, TOKEN_SECONDS)
         user = f"system:serviceaccount:{namespace}:{name}"
         document = kubeconfig(self._api, call, user, namespace, token)
-        made = {"name": name, "namespace": namespace, "user": user, "token": token, "kubeconfig": document}
-        return json_response(made, 201)
+        return {"name": name, "namespace": namespace, "user": user, "token": token, "kubeconfig": document}
 
     async def _grant(self, name: str, namespace: str, rules: list[Object]) -> None:
         """Gives the account these rules in the whole cluster, instead of those of an earlier request."""
@@ -66,17 +96,3 @@ class ServiceAccounts:
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
             }
             await objects.create("clusterrolebindings", binding, group=RBAC)
-
-
-def _name(asked: Fields) -> str:
-    name = asked.text("name")
-    for problem in names.dns_subdomain(name):
-        asked.reject("name", name, problem)
-    return name
-
-
-def _namespace(asked: Fields) -> str:
-    namespace = asked.text("namespace", "default")
-    for problem in names.dns_label(namespace):
-        asked.reject("namespace", namespace, problem)
-    return namespace

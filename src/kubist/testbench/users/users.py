@@ -7,22 +7,62 @@ import hashlib
 import re
 import secrets
 from pathlib import Path
+from typing import Annotated
 
 from kubist.api.application import API
 from kubist.api.filters.authentication.audiences import Audiences, accepted
 from kubist.api.filters.authentication.authentication import Known, with_groups
 from kubist.api.resources.context import User
-from kubist.base.http.messages import Response
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import GROUP, Call, Fields
-from kubist.testbench.control_api.control_api import ControlAPI, json_response
+from kubist.testbench.control_api.body import Body, JSONName
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
+from kubist.testbench.control_api.field_types import GROUP, objects, text
 
 RBAC = "rbac.authorization.k8s.io"
 MOST = 1000
 """Maximum number of users."""
 NAME_LENGTH = 253
+RULES = objects("RBAC rules")
 _PLAIN = re.compile(r"[A-Za-z0-9.@:_-]+")
+
+
+def _check_length(name: str) -> list[str]:
+    return [] if 0 < len(name) <= NAME_LENGTH else [f"must have 1 to {NAME_LENGTH} characters"]
+
+
+USER_NAME = text(_check_length, absent="", minLength=1, maxLength=NAME_LENGTH)
+
+
+class _Identity(Body):
+    name: Annotated[str, USER_NAME]
+    groups: tuple[str, ...] = ()
+    namespace: Annotated[str, "Namespace in which the rules hold. Empty: in the whole cluster."] = ""
+
+
+class UserRequest(_Identity):
+    rules: Annotated[list[Object] | None, RULES, "RBAC rules of a Role."] = None
+
+
+class Kubeconfig(Body):
+    """Kubeconfig. JSON is YAML, so it can be written to a file as it is."""
+
+    api_version: str | None
+    kind: str | None
+    clusters: list[Object]
+    users: list[Object]
+    contexts: list[Object]
+    current_context: Annotated[str | None, JSONName("current-context")]
+
+
+class NewUser(_Identity):
+    token: Annotated[str, "Bearer token of the user."]
+    kubeconfig: Kubeconfig
+
+
+class ListedUser(Body):
+    name: Annotated[str, USER_NAME]
+    namespace: Annotated[str | None, "Namespace in which the rules hold. Empty: in the whole cluster."]
 
 
 class Tokens:
@@ -51,9 +91,11 @@ class Users:
         return len(self._made)
 
     def register(self, control: ControlAPI) -> None:
-        control.add("GET", "users", self._list)
-        control.add("POST", "users", self._create)
-        control.add("DELETE", "users/{name...}", self._delete)
+        control.add(
+            Operation("GET", "users", self._list, result="UserList"),
+            Operation("POST", "users", self._create, body="UserRequest", result="NewUser", code=201),
+            Operation("DELETE", "users/{name...}", self._delete, code=204),
+        )
 
     def add_from(self, other: Users) -> None:
         """Adds the users of another server, with their tokens."""
@@ -67,29 +109,25 @@ class Users:
         shown = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
         return {"items": shown}
 
-    async def _create(self, call: Call) -> Response:
+    async def _create(self, call: Call) -> Object:
         """Creates a user: `name`, `groups`, RBAC `rules` and their `namespace`. Returns a token and a kubeconfig."""
-        asked = call.fields("User")
-        name, groups, namespace = asked.text("name"), asked.texts("groups"), asked.text("namespace")
-        rules = read_rules(asked)
-        if not name or len(name) > NAME_LENGTH:
-            asked.reject("name", name, f"must have 1 to {NAME_LENGTH} characters")
-        asked.done()
+        request = call.read("User", UserRequest)
+        name, namespace = request.name, request.namespace
         if name in self._made:
             raise status.already_exists(GROUP, "users", name)
         if len(self._made) >= MOST:
             raise status.bad_request(f"there are already {MOST} users")
         if namespace and self._api.cluster.get("namespaces", namespace) is None:
             raise status.not_found("", "namespaces", namespace)
-        if rules:
-            await self._grant(name, namespace, rules)
+        if request.rules:
+            await self._grant(name, namespace, request.rules)
         token = secrets.token_urlsafe(24)
         if not self._made:
             self._api.authentication.tokens.append(self._tokens)
-        self._tokens.users[token] = with_groups(User(name, groups=groups))
+        self._tokens.users[token] = with_groups(User(name, groups=request.groups))
         self._made[name] = token, namespace
-        made = {"name": name, "groups": list(groups), "namespace": namespace, "token": token}
-        return json_response(made | {"kubeconfig": kubeconfig(self._api, call, name, namespace, token)}, 201)
+        made = {"name": name, "groups": list(request.groups), "namespace": namespace, "token": token}
+        return made | {"kubeconfig": kubeconfig(self._api, call, name, namespace, token)}
 
     async def _grant(self, name: str, namespace: str, rules: list[Object]) -> None:
         """Creates a role with the rules and binds it to the user: in one namespace, or in the cluster."""
@@ -144,17 +182,6 @@ def kubeconfig(api: API, call: Call, name: str, namespace: str, token: str) -> O
         "contexts": [{"name": "kubist", "context": context}],
         "current-context": "kubist",
     }
-
-
-def read_rules(asked: Fields) -> list[Object]:
-    """RBAC rules of a request."""
-    rules = asked.take("rules")
-    if rules is None:
-        return []
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        asked.reject("rules", rules, "must be a list of RBAC rules")
-        return []
-    return rules
 
 
 def role_name(user: str) -> str:

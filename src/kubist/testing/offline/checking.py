@@ -20,7 +20,6 @@ from kubist.model.meta.object import Object
 from kubist.testing.offline import order
 from kubist.testing.offline.findings import ERROR, WARNING, Checked, Report, add_status, add_warnings
 from kubist.testing.offline.manifests import Manifest
-from kubist.testing.offline.pods import pod_of
 from kubist.testing.offline.server import APPLY, JSON, YAML, Answer, Identity, OfflineServer
 from kubist.testing.offline.state import State, without_webhook
 
@@ -258,7 +257,7 @@ class Checker:
 
     async def _check_pod(self, checked: Checked, stored: Object) -> None:
         """Creates a pod of a workload in a dry run, as its controller would."""
-        made = pod_of(stored)
+        made = _pod_of(stored)
         if made is None:
             return
         pod, prefix, controller = made
@@ -298,3 +297,36 @@ def _is_json(text: bytes) -> bool:
 
 def _key(manifest: Manifest) -> tuple[str, str, str, str]:
     return manifest.api_version, manifest.kind, manifest.namespace, manifest.name
+
+
+_ACCOUNTS = {
+    ("", "ReplicationController"): "replication-controller",
+    ("apps", "DaemonSet"): "daemon-set-controller",
+    ("apps", "Deployment"): "replicaset-controller",
+    ("apps", "ReplicaSet"): "replicaset-controller",
+    ("apps", "StatefulSet"): "statefulset-controller",
+    ("batch", "CronJob"): "job-controller",
+    ("batch", "Job"): "job-controller",
+}
+"""Workload → service account of the controller that creates its pods."""
+
+
+def _pod_of(owner: Object) -> tuple[Object, str, Identity] | None:
+    """Pod of a stored workload, the path of its template, and its creator; None if the object is no workload. The pod
+    has the owner's name, so that messages are the same in every run."""
+    group = owner["apiVersion"].rpartition("/")[0]
+    account = _ACCOUNTS.get((group, owner["kind"]))
+    if account is None:
+        return None
+    spec, path = owner["spec"], "spec.template."
+    if owner["kind"] == "CronJob":
+        spec, path = spec["jobTemplate"]["spec"], "spec.jobTemplate.spec.template."
+    # Saves start-up time: many runs check no workloads.
+    from kubist.cluster.control.workloads.pods import from_template
+
+    pod = from_template(spec["template"], owner, owner["metadata"]["name"])
+    return (
+        {"apiVersion": "v1", "kind": "Pod", **pod},
+        path,
+        Identity(f"system:serviceaccount:kube-system:{account}"),
+    )

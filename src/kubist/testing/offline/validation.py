@@ -20,9 +20,8 @@ from kubist.testing.offline.checking import Checker, Options
 from kubist.testing.offline.findings import WARNING, Report, of_problem
 from kubist.testing.offline.live_state import LiveServer, LiveState
 from kubist.testing.offline.manifests import Manifest, Reader, Source
-from kubist.testing.offline.old_state import OldState
 from kubist.testing.offline.server import WITHOUT, Identity, OfflineServer
-from kubist.testing.offline.state import State
+from kubist.testing.offline.state import OldState, State
 
 DEFAULTS = dataclasses.replace(
     SERVE_DEFAULTS, controllers=(), test_bench=False, enable_priority_and_fairness=False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.testbench.control_api.call import TEST_AGENT
-from kubist.testing.recorded_request import RecordedRequest
+from kubist.testbench.control_api.control_api import TEST_AGENT
+from kubist.testing.recording import RecordedRequest
 
 if TYPE_CHECKING:
     from kubist.testing.cluster import Cluster

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from kubist.model.meta.object import Object
-from kubist.testing.webhooks import json_patch, rules
-from kubist.testing.webhooks.arguments import Function
-from kubist.testing.webhooks.denied import Denied
-from kubist.testing.webhooks.hook import Hook, checked
+from kubist.testing.errors import Denied
+from kubist.testing.webhooks.hook import Function, Hook, checked
 
 if TYPE_CHECKING:
     from kubist.testing.webhooks.webhooks import Webhooks
+from collections.abc import Iterable, Iterator
+
+from kubist.api.resources.resource import Resources
+from kubist.base.hints import did_you_mean
+from kubist.testing import references
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -162,7 +165,7 @@ class AdmissionHook(Hook[AdmissionRequest]):
             "name": f"{self.name}.kubist.test",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
-            "rules": rules.make_rules(self._resources, operations, versions, scope, served),
+            "rules": _make_rules(self._resources, operations, versions, scope, served),
         }
         conditions = options.pop("match_conditions", ())
         if isinstance(conditions, str):
@@ -244,7 +247,7 @@ class MutatingHook(AdmissionHook):
             patch = checked(list(result), self)
         elif result is None or result is True or isinstance(result, dict):
             changed = checked(result if isinstance(result, dict) else obj, self)
-            patch = list(json_patch.diff(before, changed)) if before is not None else []
+            patch = list(diff(before, changed)) if before is not None else []
         else:
             raise self.unexpected(
                 result, "None, the changed object or a JSON patch; False or a message to deny"
@@ -253,3 +256,123 @@ class MutatingHook(AdmissionHook):
             return {"allowed": True}
         encoded = base64.b64encode(json.dumps(patch).encode()).decode()
         return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+Operation = dict[str, Any]
+
+
+def diff(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
+    """Operations that turn `old` into `new`. Lists are compared after their equal beginning and end."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        yield from _diff_objects(old, new, path)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _diff_lists(old, new, path)
+    elif not _is_same(old, new):
+        yield {"op": "replace", "path": path, "value": new}
+
+
+def _diff_objects(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Operation]:
+    for key in old:
+        if key not in new:
+            yield {"op": "remove", "path": f"{path}/{_escaped(key)}"}
+    for key, value in new.items():
+        below = f"{path}/{_escaped(key)}"
+        if key in old:
+            yield from diff(old[key], value, below)
+        else:
+            yield {"op": "add", "path": below, "value": value}
+
+
+def _diff_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Operation]:
+    shorter = min(len(old), len(new))
+    start = end = 0
+    while start < shorter and _is_same(old[start], new[start]):
+        start += 1
+    while end < shorter - start and _is_same(old[-1 - end], new[-1 - end]):
+        end += 1
+    both = shorter - end
+    for index in range(start, both):
+        yield from diff(old[index], new[index], f"{path}/{index}")
+    for index in reversed(range(both, len(old) - end)):
+        yield {"op": "remove", "path": f"{path}/{index}"}
+    for index in range(both, len(new) - end):
+        yield {"op": "add", "path": f"{path}/{index}", "value": new[index]}
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Equality of JSON values. In Python, True equals 1."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_is_same(value, new[key]) for key, value in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_is_same, old, new))
+    return bool(old == new)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+CONNECTED = ("exec", "attach", "portforward", "proxy")
+"""Subresources whose only operation is CONNECT."""
+
+
+def _make_rules(
+    names: Sequence[Any],
+    operations: Sequence[str] | None,
+    versions: Sequence[str],
+    scope: str,
+    resources: Resources,
+) -> list[Object]:
+    """One rule for each API group of the named resources."""
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError('a webhook needs resources by name, such as @cluster.validating_webhook("pods")')
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        group, resource = _resolve(name, resources)
+        groups.setdefault(group, []).append(resource)
+    return [
+        {
+            "apiGroups": [group],
+            "apiVersions": list(versions),
+            "resources": found,
+            "operations": _operations(operations, found),
+            "scope": scope,
+        }
+        for group, found in groups.items()
+    ]
+
+
+def _resolve(name: str, resources: Resources) -> tuple[str, str]:
+    """Group and resource (with its subresource) of a name. Groups of CRDs that are not served yet are allowed."""
+    parent, slash, subresource = name.partition("/")
+    if parent == "*":
+        return "*", name
+    plain, dot, group = parent.partition(".")
+    if plain == "*":
+        return group, f"*{slash}{subresource}"
+    try:
+        found = references.resource_of(resources, parent)
+    except LookupError:
+        if dot and "." in group and not group.endswith("k8s.io"):
+            return group, f"{plain}{slash}{subresource}"
+        raise
+    if slash and subresource != "*" and subresource not in found.subresources:
+        hint = did_you_mean(subresource, found.subresources)
+        raise LookupError(f'{found.resource} has no subresource "{subresource}"{hint}')
+    return found.group, f"{found.resource}{slash}{subresource}"
+
+
+def _operations(given: Iterable[str] | None, resources: Sequence[str]) -> list[str]:
+    if given is None:
+        connects = [resource.partition("/")[2] in CONNECTED for resource in resources]
+        found = [] if all(connects) else ["CREATE", "UPDATE"]
+        return found + (["CONNECT"] if any(connects) else [])
+    operations = [given] if isinstance(given, str) else list(given)
+    for operation in operations:
+        if operation not in (*OPERATIONS, "*"):
+            hint = did_you_mean(operation, OPERATIONS)
+            raise ValueError(f'there is no operation "{operation}"{hint}')
+    return operations

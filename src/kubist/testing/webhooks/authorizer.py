@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubist.model.meta.object import Object
-from kubist.testing.webhooks.denied import Denied
+from kubist.testing.errors import Denied
 from kubist.testing.webhooks.hook import Hook
 
 # pytest omits the frames of this module from its reports.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubist.model.meta.object import Object
-from kubist.testing.webhooks.arguments import Function
-from kubist.testing.webhooks.denied import Denied
-from kubist.testing.webhooks.hook import Hook, checked
+from kubist.testing.errors import Denied
+from kubist.testing.webhooks.hook import Function, Hook, checked
 
 if TYPE_CHECKING:
     from kubist.testing.webhooks.webhooks import Webhooks

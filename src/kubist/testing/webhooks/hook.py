@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from kubist.model.meta.object import Object
-from kubist.testing.webhooks.arguments import Function, arguments_of
 
 if TYPE_CHECKING:
     from kubist.testing.webhooks.webhooks import Webhooks
+from collections.abc import Callable
 
 # pytest omits the frames of this module from its reports.
 __tracebackhide__ = True
@@ -37,7 +37,7 @@ class Hook(Generic[R]):
     def __init__(self, webhooks: Webhooks, function: Function, name: str) -> None:
         self._webhooks = webhooks
         self._function = function
-        self._arguments = arguments_of(function, self.takes)
+        self._arguments = _arguments_of(function, self.takes)
         self.name = name
         self._calls: deque[R] = deque(maxlen=RECORDED)
         self._errors: deque[BaseException] = deque(maxlen=RECORDED)
@@ -84,7 +84,7 @@ class Hook(Generic[R]):
 
     def report(self, error: BaseException) -> str:
         return f"{self.kind} {self.name} failed:\n" + "".join(
-            traceback.format_exception(type(error), error, own_frames(error))
+            traceback.format_exception(type(error), error, _own_frames(error))
         )
 
     def remove(self) -> None:
@@ -128,7 +128,7 @@ class Hook(Generic[R]):
         self._unread.append(error)
         text = " ".join(str(error).split())
         said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        frames = traceback.extract_tb(own_frames(error))
+        frames = traceback.extract_tb(_own_frames(error))
         where = f" ({Path(frames[0].filename).name}:{frames[0].lineno})" if frames else ""
         return f"{said}{where}"
 
@@ -137,7 +137,7 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def own_frames(error: BaseException) -> Any:
+def _own_frames(error: BaseException) -> Any:
     """Traceback of an exception from the function on, without the frames that called it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(
@@ -153,3 +153,44 @@ def checked(value: Any, hook: Hook[Any]) -> Any:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{hook.kind} {hook.name} returned a value that is not JSON: {error}") from None
+
+
+Function = Callable[..., Any]
+Arguments = tuple[list[Any], dict[str, Any]]
+
+
+def _arguments_of(function: Function, known: tuple[str, ...]) -> Callable[..., Arguments]:
+    """A function that takes the known values and returns the arguments for `function`.
+
+    Parameters get the values in order. A parameter named like a known value gets that value. Parameters with a default
+    keep it. Raises TypeError if the function needs more values.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    named = [
+        parameter
+        for parameter in parameters
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and (parameter.name in known or parameter.default is parameter.empty)
+    ]
+    if not named and any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return lambda *values: (list(values), {})
+    free = [name for name in known if name not in {parameter.name for parameter in named}]
+    if len(named) > len(known):
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{name}() needs {len(named)} arguments; it gets {' and '.join(known)}")
+    sources = {}
+    for parameter in named:
+        sources[parameter.name] = parameter.name if parameter.name in known else free.pop(0)
+
+    def arguments(*values: Any) -> Arguments:
+        given = dict(zip(known, values, strict=True))
+        args, kwargs = [], {}
+        for parameter in named:
+            value = given[sources[parameter.name]]
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    return arguments

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from kubist.base.http.limits import BODY_BYTES
 from kubist.model.cel.escaping import escape
 from kubist.model.cel.types import BOOL, DYN, STRING, Type, list_of, map_of
 
 Props = dict[str, Any]
 
-REQUEST_BYTES = 3 * 1024 * 1024
 _serial = itertools.count()
 
 
@@ -18,7 +18,7 @@ class SchemaType:
     """A CEL type and its sizes. `most` is the maximum number of elements or bytes of a value; `least` is the
     size of the smallest value in bytes of JSON."""
 
-    def __init__(self, type_: Type, most: int = REQUEST_BYTES, least: int = 1) -> None:
+    def __init__(self, type_: Type, most: int = BODY_BYTES, least: int = 1) -> None:
         self.type = type_
         self.most = most
         self.least = least
@@ -44,7 +44,7 @@ class SchemaType:
     @property
     def cardinality(self) -> int:
         """Maximum number of values of this type in one request."""
-        return REQUEST_BYTES // (self.least + 1)
+        return BODY_BYTES // (self.least + 1)
 
 
 _KEY = SchemaType(STRING, 0)
@@ -63,7 +63,7 @@ def schema_type(props: Props, *, resource: bool = False, name: str = "") -> Sche
     """CEL type of a schema. None if it has no type; expressions cannot use such a value."""
     if props.get("x-kubernetes-int-or-string"):
         most = props.get("maxLength")
-        return SchemaType(DYN, max(most, 0) * 4 if most is not None else REQUEST_BYTES - 2, 1)
+        return SchemaType(DYN, max(most, 0) * 4 if most is not None else BODY_BYTES - 2, 1)
     if resource:
         props = with_metadata(props)
     match props.get("type"):
@@ -94,9 +94,7 @@ def _array(props: Props, name: str) -> SchemaType | None:
     most = props.get("maxItems")
     type_ = list_of(inner.type)
     type_.props = props
-    found = SchemaType(
-        type_, max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (inner.least + 1), 2
-    )
+    found = SchemaType(type_, max(most, 0) if most is not None else (BODY_BYTES - 2) // (inner.least + 1), 2)
     found.element = inner
     return found
 
@@ -115,7 +113,7 @@ def _object(props: Props, name: str) -> SchemaType | None:
         type_ = map_of(STRING, inner.type)
         type_.props = props
         found = SchemaType(
-            type_, max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (inner.least + 6), 2
+            type_, max(most, 0) if most is not None else (BODY_BYTES - 2) // (inner.least + 6), 2
         )
         found.element = inner
         return found
@@ -134,7 +132,7 @@ def _object(props: Props, name: str) -> SchemaType | None:
         if field in required and inner_props.get("default") is None:
             least += len(field) + inner.least + 4
     type_ = Type("object", name, (), {key: inner.type for key, inner in fields.items()}, props)
-    found = SchemaType(type_, REQUEST_BYTES, least)
+    found = SchemaType(type_, BODY_BYTES, least)
     found.most = 0
     found.fields = fields
     return found
@@ -145,7 +143,7 @@ def _string(props: Props) -> SchemaType:
     longest = props.get("maxLength")
     if format_ == "byte":
         return SchemaType(
-            Type("bytes", props=props), max(longest, 0) if longest is not None else REQUEST_BYTES - 2, 2
+            Type("bytes", props=props), max(longest, 0) if longest is not None else BODY_BYTES - 2, 2
         )
     if format_ in _LENGTHS:
         kind = "duration" if format_ == "duration" else "timestamp"
@@ -154,4 +152,4 @@ def _string(props: Props) -> SchemaType:
         return SchemaType(STRING, max(longest, 0) * 4, 2)
     if enum := props.get("enum"):
         return SchemaType(STRING, max((len(v.encode()) for v in enum if isinstance(v, str)), default=0), 2)
-    return SchemaType(STRING, REQUEST_BYTES - 2, 2)
+    return SchemaType(STRING, BODY_BYTES - 2, 2)

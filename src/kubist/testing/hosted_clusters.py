@@ -18,7 +18,7 @@ from kubist.testing import manifests as reading
 from kubist.testing import running_test
 from kubist.testing.cluster import Cluster
 from kubist.testing.connections import Connections
-from kubist.testing.refused import Refused
+from kubist.testing.errors import Refused
 
 if TYPE_CHECKING:
     from kubist.server.clusters.hosting import Hosting

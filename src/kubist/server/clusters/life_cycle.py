@@ -21,9 +21,8 @@ from kubist.model.meta import fields, names, status
 from kubist.server.clusters import credentials, manifests
 from kubist.server.clusters.cluster import DATABASE, GROUP, RESOURCE, Cluster, Host
 from kubist.server.clusters.logical_server import prefix
-from kubist.server.clusters.sources import read_source, unknown
+from kubist.server.clusters.sources import Templates, read_source, unknown
 from kubist.server.clusters.spec import ALL_LOOPS, DISK, KIND, MEMORY, Record, Spec
-from kubist.server.clusters.template import Templates
 
 log = logging.getLogger("kubist.clusters")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from kubist.api.application import API
 from kubist.api.objectclient import ObjectClient
@@ -14,12 +15,109 @@ from kubist.cluster.simulation.outcomes import ENDINGS, Exit, Outcome, parse_out
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import LabelSelector, parse_label_selector
-from kubist.testbench.control_api.call import Call, Fields, conflict
-from kubist.testbench.control_api.control_api import ControlAPI
+from kubist.testbench.control_api.body import Body
+from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
+from kubist.testbench.control_api.field_types import Fields, FieldType, integer, parsed, short_text, text
 
 KIND = "PodOperation"
 NODE_STATES = {"ready": (), "not-ready": (NOT_READY,), "unreachable": (UNREACHABLE,)}
 LONGEST_MESSAGE = 4096
+
+
+def _check_reason(reason: str) -> list[str]:
+    is_reason = len(reason) <= 64 and reason.isascii() and reason.isalnum() and reason[0].isalpha()
+    return [] if is_reason or not reason else ["must be a word of letters and digits, such as OOMKilled"]
+
+
+def _amount(resource: str) -> FieldType:
+    def parse(amount: str) -> str:
+        usage.parse_usage(f"{resource}={amount}")
+        return amount
+
+    return parsed(parse)
+
+
+MESSAGE = short_text(LONGEST_MESSAGE, excerpt=32, may_be_empty=True)
+
+
+class PodSelection(Body):
+    namespace: str = "default"
+    name: Annotated[str, "Name of one pod."] = ""
+    label_selector: Annotated[
+        LabelSelector | None,
+        parsed(parse_label_selector),
+        "Labels of the pods, instead of a name. Neither: all pods of the namespace.",
+    ] = None
+    container: Annotated[str, "Name of one container. Missing: all."] = ""
+
+    def check(self, asked: Fields) -> None:
+        if self.name and self.label_selector is not None:
+            asked.reject("labelSelector", str(self.label_selector), "must not be set together with name")
+
+
+class PodSuccess(PodSelection):
+    pass
+
+
+class PodCrashLoop(PodSelection):
+    exit_code: Annotated[int, integer(1, 255)] = 1
+
+
+class PodFailure(PodCrashLoop):
+    reason: Annotated[str, text(_check_reason), "Such as OOMKilled."] = ""
+    message: Annotated[str, MESSAGE, "Message."] = ""
+
+
+class PodReadiness(PodSelection):
+    ready: bool
+
+    def check(self, asked: Fields) -> None:
+        if self.ready is None and not any(error.field == "ready" for error in asked.errors):
+            asked.reject("ready", None, "must be true or false")
+        super().check(asked)
+
+
+class PodOutcome(PodSelection):
+    outcome: Annotated[Outcome | None, parsed(parse_outcome), "As in the annotation. Empty: the default."] = (
+        None
+    )
+
+
+class PodUsage(PodSelection):
+    cpu: Annotated[str, _amount("cpu"), "Such as 250m."] = ""
+    memory: Annotated[str, _amount("memory"), "Such as 64Mi."] = ""
+
+
+class PodName(Body):
+    namespace: str
+    name: str
+
+
+class NodeChoice(Body):
+    name: Annotated[str, "Name of one node."] = ""
+    label_selector: Annotated[
+        LabelSelector | None, parsed(parse_label_selector), "Labels of the nodes, instead of a name."
+    ] = None
+
+    def check(self, asked: Fields) -> None:
+        if bool(self.name) == (self.label_selector is not None):
+            asked.reject("name", self.name, "set either name or labelSelector")
+
+
+class NodeName(Body):
+    name: str
+
+
+class PodNames(Body):
+    items: list[PodName]
+
+
+class NodeNames(Body):
+    items: list[NodeName]
+
+
+BODIES = (PodSuccess, PodCrashLoop, PodFailure, PodReadiness, PodOutcome, PodUsage, NodeChoice)
+SCHEMAS = {each.__name__: each for each in (*BODIES, PodNames, PodName, NodeNames, NodeName)}
 
 
 class Workloads:
@@ -29,83 +127,64 @@ class Workloads:
         self._client = ObjectClient(api)
 
     def register(self, control: ControlAPI) -> None:
-        control.add("POST", "pods/fail", self._fail)
-        control.add("POST", "pods/succeed", self._succeed)
-        control.add("POST", "pods/crash-loop", self._crash_loop)
-        control.add("POST", "pods/ready", self._ready)
-        control.add("POST", "pods/outcome", self._outcome)
-        control.add("POST", "pods/usage", self._usage)
-        control.add("POST", "nodes/{operation}", self._node)
+        control.describe(SCHEMAS)
+        for operation, handler, body in (
+            ("fail", self._fail, PodFailure),
+            ("succeed", self._succeed, PodSuccess),
+            ("crash-loop", self._crash_loop, PodCrashLoop),
+            ("ready", self._ready, PodReadiness),
+            ("outcome", self._outcome, PodOutcome),
+            ("usage", self._usage, PodUsage),
+        ):
+            control.add(Operation("POST", f"pods/{operation}", handler, body.__name__, "PodNames"))
+        control.add(Operation("POST", "nodes/{operation}", self._node, "NodeChoice", "NodeNames"))
 
     async def _fail(self, call: Call) -> Object:
         """Ends running containers with an exit code: `exitCode`, `reason`, `message`."""
-        asked = call.fields(KIND)
-        code = _exit_code(asked)
-        reason, message = asked.text("reason"), asked.text("message")
-        if reason and not _is_reason(reason):
-            asked.reject("reason", reason, "must be a word of letters and digits, such as OOMKilled")
-        if len(message) > LONGEST_MESSAGE:
-            asked.reject("message", message[:32], f"must have at most {LONGEST_MESSAGE} characters")
-        chosen = self._pods(asked)
-        return await self._end(chosen, Run(code=code, reason=reason, output=message))
+        failure = call.read(KIND, PodFailure)
+        run = Run(code=failure.exit_code, reason=failure.reason, output=failure.message)
+        return await self._end(self._pods(failure), run)
 
     async def _succeed(self, call: Call) -> Object:
         """Ends running containers with exit code 0."""
-        return await self._end(self._pods(call.fields(KIND)), Run())
+        return await self._end(self._pods(call.read(KIND, PodSuccess)), Run())
 
     async def _crash_loop(self, call: Call) -> Object:
         """Makes containers fail now and after every restart: `exitCode`."""
-        asked = call.fields(KIND)
-        code = _exit_code(asked)
-        chosen = self._pods(asked)
+        crash = call.read(KIND, PodCrashLoop)
+        chosen = self._pods(crash)
 
         def change(outcome: Outcome) -> Outcome:
-            return replace(outcome.without(*ENDINGS), exit=Exit(code))
+            return replace(outcome.without(*ENDINGS), exit=Exit(crash.exit_code))
 
         await self._change(chosen, change)
         for pod in chosen.pods:
-            await scripting.end_now(self._client, pod, chosen.container, Run(code=code))
+            await scripting.end_now(self._client, pod, chosen.container, Run(code=crash.exit_code))
         return chosen.answer()
 
     async def _ready(self, call: Call) -> Object:
         """Makes containers ready or not: `ready`."""
-        asked = call.fields(KIND)
-        ready = asked.boolean("ready")
-        if ready is None and not asked.errors:
-            asked.reject("ready", None, "must be true or false")
-        chosen = self._pods(asked)
+        readiness = call.read(KIND, PodReadiness)
+        chosen = self._pods(readiness)
         for pod in chosen.pods:
-            await scripting.set_ready(self._client, pod, chosen.container, bool(ready))
+            await scripting.set_ready(self._client, pod, chosen.container, readiness.ready)
         return chosen.answer()
 
     async def _outcome(self, call: Call) -> Object:
         """Replaces the outcome by the text of an annotation: `outcome`. Empty: the default."""
-        asked = call.fields(KIND)
-        text = asked.text("outcome")
-        outcome = Outcome()
-        if text:
-            try:
-                outcome = parse_outcome(text)
-            except ValueError as error:
-                asked.reject("outcome", text, str(error))
-        chosen = self._pods(asked)
+        request = call.read(KIND, PodOutcome)
+        outcome = request.outcome or Outcome()
+        chosen = self._pods(request)
         if chosen.container and outcome.evicted_after is not None:
             raise status.bad_request("only the whole pod can be evicted: leave out the container")
         return await self._change(chosen, lambda _: outcome)
 
     async def _usage(self, call: Call) -> Object:
         """Sets the usage of containers: `cpu`, `memory`."""
-        asked = call.fields(KIND)
-        amounts = {}
-        for resource in usage.RESOURCES:
-            amount = asked.text(resource)
-            if amount:
-                try:
-                    usage.parse_usage(f"{resource}={amount}")
-                    amounts[resource] = amount
-                except ValueError as error:
-                    asked.reject(resource, amount, str(error))
-        chosen = self._pods(asked)
+        request = call.read(KIND, PodUsage)
+        chosen = self._pods(request)
+        amounts = {"cpu": request.cpu, "memory": request.memory}
+        amounts = {resource: amount for resource, amount in amounts.items() if amount}
         if not amounts:
             raise status.bad_request("set cpu or memory")
         for pod in chosen.pods:
@@ -125,14 +204,10 @@ class Workloads:
             await scripting.change_outcome(self._client, pod, chosen.container, change)
         return chosen.answer()
 
-    def _pods(self, asked: Fields) -> _Chosen:
-        """Pods that a request names: `namespace`, `name` or `labelSelector`, and `container`."""
-        namespace = asked.text("namespace", "default")
-        name, container = asked.text("name"), asked.text("container")
-        selector = _selector(asked)
-        if name and selector is not None:
-            asked.reject("labelSelector", str(selector), "must not be set together with name")
-        asked.done()
+    def _pods(self, request: PodSelection) -> _Chosen:
+        """Pods that a request names."""
+        namespace, name, container = request.namespace, request.name, request.container
+        selector = request.label_selector
         chosen = scripting.selected(
             self._client, namespace, name, selector.matches if selector is not None else lambda _: True
         )
@@ -150,11 +225,8 @@ class Workloads:
         operation = call.params["operation"]
         if operation not in NODE_STATES:
             raise status.no_such_path()
-        asked = call.fields("NodeOperation")
-        name, selector = asked.text("name"), _selector(asked)
-        if bool(name) == (selector is not None):
-            asked.reject("name", name, "set either name or labelSelector")
-        asked.done()
+        request = call.read("NodeOperation", NodeChoice)
+        name, selector = request.name, request.label_selector
         found = [
             entry
             for entry in self._client.collection("nodes").entries.values()
@@ -182,25 +254,3 @@ class _Chosen:
     def answer(self) -> Object:
         listed = (pod["metadata"] for pod in self.pods)
         return {"items": [{"namespace": held["namespace"], "name": held["name"]} for held in listed]}
-
-
-def _selector(asked: Fields) -> LabelSelector | None:
-    text = asked.text("labelSelector")
-    if not text:
-        return None
-    try:
-        return parse_label_selector(text)
-    except ValueError as error:
-        asked.reject("labelSelector", text, str(error))
-        return None
-
-
-def _exit_code(asked: Fields) -> int:
-    code = asked.integer("exitCode", 1, least=1)
-    if code > 255:
-        asked.reject("exitCode", code, "must be at most 255")
-    return code
-
-
-def _is_reason(text: str) -> bool:
-    return len(text) <= 64 and text.isascii() and text.isalnum() and text[0].isalpha()

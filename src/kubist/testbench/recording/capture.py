@@ -1,4 +1,4 @@
-"""Recorder of one server: an application around the server's own that records every request of a client.
+"""Capture of the requests of clients: an application around the server's own, which the recorder of a server adds.
 
 It takes the requests only while there is a recording.
 """
@@ -20,10 +20,12 @@ from kubist.api.verbs.watch import Watcher
 from kubist.base.http.messages import Answer, Application, HangUp, Request, Response, Stream, StreamWriter
 from kubist.model.meta.object import Object
 from kubist.storage.cache.entry import Change
-from kubist.testbench.control_api.call import Fields, conflict
-from kubist.testbench.faults.matching import Criteria
+from kubist.testbench.control_api.body import read
+from kubist.testbench.control_api.control_api import conflict
+from kubist.testbench.control_api.field_types import Fields
+from kubist.testbench.faults.matching import RequestFilters
 from kubist.testbench.faults.request import FaultRequest
-from kubist.testbench.recording.recording import MOST_BYTES, Limits, Recording, parse_recording
+from kubist.testbench.recording.recording import MOST_BYTES, Limits, Recording, RecordingRequest
 from kubist.testbench.recording.request import Recorded, head_size, response_object
 
 CONTROL = "/kubist/v1/"
@@ -81,10 +83,13 @@ class Recorder:
 
     def start(self, spec: Object) -> Recording:
         """Starts a recording. Raises 422 for invalid filters and limits, and 409 if there are too many."""
-        criteria, limits = parse_recording(Fields("Recording", spec))
+        fields = Fields("Recording", spec)
+        request = read(fields, RecordingRequest)
+        fields.done()
+        limits = Limits(request.max_entries, request.max_bytes)
         if len(self._recordings) >= MOST_RECORDINGS:
             conflict(f"this server has {MOST_RECORDINGS} recordings, the most it can have")
-        recording = Recording(str(next(self._ids)), spec, criteria, limits)
+        recording = Recording(str(next(self._ids)), spec, request, limits)
         self._recordings[recording.id] = recording
         self._changed()
         return recording
@@ -100,7 +105,7 @@ class Recorder:
     def recent(self, *, forever: bool = False) -> Recording:
         """The newest requests. They are kept from the first call on, until nobody asks for a while."""
         if self._recent is None:
-            self._recent = Recording("", {}, Criteria(), RECENT, ring=True, refresh=self._add_pending)
+            self._recent = Recording("", {}, RequestFilters(), RECENT, ring=True, refresh=self._add_pending)
             self._changed()
         self._add_pending()
         if self._expiry is not None:
@@ -223,7 +228,7 @@ class Recorder:
         request = FaultRequest(self._api, ctx)
         if ctx.name:
             request.name = ctx.name  # that of a created object is known without its body
-        return [found for found in self._recordings.values() if found.criteria.is_plausible(request)]
+        return [found for found in self._recordings.values() if found.filters.is_plausible(request)]
 
     def _changes(self, recorded: Recorded, revision: int, answer: Response | None) -> list[Change]:
         """Changes of the stored object that the request made; of a deletecollection, all its deletions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kubist.cli.flaglist import Flag, FlagError
+from kubist.cli.flag_list import Flag, FlagError
 
 DATA_DIR = Flag(
     "data-dir", "string", "", "Data directory of the server (default: kubist in the user's data directory)."

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 
 from kubist.api.application import API
 from kubist.api.resources.context import Context
@@ -17,15 +19,15 @@ from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.api.verbs.watch import Watcher
 from kubist.base.hints import did_you_mean
 from kubist.base.http.messages import Answer, HangUp, Response, Stream, StreamWriter
-from kubist.model.meta import status
+from kubist.model.meta import status, times
 from kubist.model.meta.object import Object
-from kubist.testbench.control_api.call import Fields, conflict
-from kubist.testbench.faults import rule as fault_rules
+from kubist.model.meta.status import APIError
+from kubist.testbench.control_api.control_api import FAULT_HEADER, conflict
+from kubist.testbench.control_api.field_types import Fields
 from kubist.testbench.faults import stale_reads
 from kubist.testbench.faults.fault import Fault
 from kubist.testbench.faults.request import FaultRequest
-from kubist.testbench.faults.status import failure_error
-from kubist.testbench.leases import take_lease
+from kubist.testbench.faults.rule import FaultRule, parse_rule, resource_version
 
 CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""
@@ -67,10 +69,10 @@ class Faults:
         """Adds a rule. Raises 422 for an invalid one and 409 if this server cannot apply it."""
         asked = Fields("Fault", spec)
         version = await self._stale_version(asked)
-        rule = fault_rules.parse(asked)
+        rule = parse_rule(asked)
         if len(self._faults) >= MOST_RULES:
             conflict(f"this server has {MOST_RULES} fault rules, the most it can have")
-        if rule.actions.expire_history and not self._api.registry.store.local:
+        if rule.expire_history and not self._api.registry.store.local:
             conflict("history cannot be expired: the store is shared with other servers")
         fault = Fault(str(next(self._ids)), spec, rule, version)
         if rule.at_once:
@@ -78,7 +80,7 @@ class Faults:
             fault.hits += not rule.on_requests
         self._faults[fault.id] = fault
         self._changed()
-        if rule.on_requests and rule.actions.on_watches:
+        if rule.on_requests and rule.on_watches:
             await self._act_on_open_watches(fault)
         return fault
 
@@ -87,7 +89,7 @@ class Faults:
         cache = self._api.registry.cache
         await cache.catch_up()
         given = asked.peek("staleRead")
-        version = fault_rules.resource_version(given)
+        version = resource_version(given)
         if version is not None and version > cache.revision:
             asked.reject("staleRead", given, f"must not be newer than {cache.revision}, the newest version")
         return version or cache.revision
@@ -108,7 +110,7 @@ class Faults:
             self.remove(id_)
 
     def _restore_bookmarks(self, removed: Fault) -> None:
-        others = [fault for fault in self if fault.rule.actions.withhold_bookmarks]
+        others = [fault for fault in self if fault.rule.withhold_bookmarks]
         for watcher in removed.watchers:
             watcher.withholds_bookmarks = any(watcher in other.watchers for other in others)
 
@@ -124,7 +126,7 @@ class Faults:
             for fault in self:
                 if not await self._is_to_act(fault, request):
                     continue
-                if fault.rule.actions.on_watches:
+                if fault.rule.on_watches:
                     fault.reserve()
                     reserved.callback(fault.unreserve)
                 else:
@@ -136,40 +138,35 @@ class Faults:
     async def _is_to_act(self, fault: Fault, request: FaultRequest) -> bool:
         """Whether a rule acts on a request, which is counted."""
         rule = fault.rule
-        if not rule.on_requests or fault.is_used_up or not rule.criteria.is_plausible(request):
+        if not rule.on_requests or fault.is_used_up or not rule.is_plausible(request):
             return False
-        if rule.criteria.spares_tests and request.is_of_test:
+        if rule.spares_tests and request.is_of_test:
             fault.spared += 1
             return False
-        if rule.actions.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
+        if rule.stale_read is not None and not stale_reads.applies(request.ctx, fault.stale_version):
             return False
-        return await rule.criteria.holds(request) and fault.counts()
+        return await rule.holds(request) and fault.counts()
 
     async def _act_before(self, fault: Fault, request: FaultRequest) -> None:
         """Effects before the request takes effect. Raises if the request ends here."""
-        actions = fault.rule.actions
-        if actions.delay:
-            await self._hold(fault, actions.delay)
-        if not fault.rule.at_once:
+        rule = fault.rule
+        if rule.delay:
+            await self._hold(fault, rule.delay)
+        if not rule.at_once:
             await self._act_aside(fault)
-        if actions.failure is not None:
-            raise failure_error(actions.failure, request, fault.id)
-        if actions.close == "before":
+        if rule.status is not None:
+            raise _failure_error(rule.status, rule, request, fault.id)
+        if rule.close == "before":
             raise HangUp
 
     async def _act_aside(self, fault: Fault) -> None:
         """Effects on the server, not on a request."""
-        actions, criteria = fault.rule.actions, fault.rule.criteria
-        if actions.expire_history:
+        rule = fault.rule
+        if rule.expire_history:
             await self._api.registry.cache.expire()
-        if actions.take_lease:
-            await take_lease(
-                self._api,
-                criteria.namespaces[0],
-                criteria.names[0],
-                actions.take_lease,
-                actions.lease_duration,
-            )
+        if rule.take_lease:
+            seconds = max(1, round(rule.lease_duration))
+            await _take_lease(self._api, rule.namespace[0], rule.name[0], rule.take_lease, seconds)
 
     async def _hold(self, fault: Fault, seconds: float) -> None:
         """Delays a request, in real time, or until the rule is removed."""
@@ -185,9 +182,7 @@ class Faults:
 
     async def _serve_under(self, ctx: Context, acting: list[Fault]) -> Answer:
         """Serves a request, then acts on its response."""
-        stale = next(
-            (fault.stale_version for fault in acting if fault.rule.actions.stale_read is not None), 0
-        )
+        stale = next((fault.stale_version for fault in acting if fault.rule.stale_read is not None), 0)
         if stale and isinstance(ctx, ResourceRequest):
             stale_reads.make_stale(ctx, stale)
         try:
@@ -211,20 +206,20 @@ class Faults:
     async def _act_after(self, acting: list[Fault], answer: Answer | None) -> None:
         """Effects after the request took effect. `answer` is None if it failed."""
         for fault in acting:
-            if fault.rule.actions.delay_after:
-                await self._hold(fault, fault.rule.actions.delay_after)
+            if fault.rule.delay_after:
+                await self._hold(fault, fault.rule.delay_after)
         for fault in acting:
-            actions = fault.rule.actions
-            if actions.close == "after":
+            rule = fault.rule
+            if rule.close == "after":
                 raise HangUp
-            if actions.truncate is not None and isinstance(answer, Response):
-                raise HangUp(answer, actions.truncate)
+            if rule.truncate is not None and isinstance(answer, Response):
+                raise HangUp(answer, rule.truncate)
 
     # Watches
 
     def _act_on_stream(self, stream: Stream, watcher: Watcher, acting: list[Fault]) -> None:
         """Puts the faults on a new watch, before its first event."""
-        faults = [fault for fault in acting if fault.rule.actions.on_watches]
+        faults = [fault for fault in acting if fault.rule.on_watches]
         if not faults:
             return
         begin, end = stream.start, stream.stopped
@@ -259,7 +254,7 @@ class Faults:
 
 def _unserved(fault: Fault, served: set[str]) -> str:
     """Names the resources of a rule that do not exist."""
-    names = [pattern.resource for pattern in fault.rule.criteria.resources]
+    names = [pattern.resource for pattern in fault.rule.resource]
     unknown = [name for name in names if name not in served and "*" not in name]
     return "".join(f'; there is no resource "{name}"{did_you_mean(name, served)}' for name in unknown)
 
@@ -267,3 +262,93 @@ def _unserved(fault: Fault, served: set[str]) -> str:
 def _order(watcher: Watcher) -> tuple[str, ...]:
     ctx = watcher.ctx
     return ctx.info.path, ctx.request.query, ctx.user.name, ctx.request.headers.get("user-agent", "")
+
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_REASONS = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "Unauthorized"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "only the following media types are accepted: application/json"),
+    415: ("UnsupportedMediaType", "the body of the request was in an unknown format"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    500: ("InternalError", "Internal error occurred: injected fault"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "Timeout: request did not complete within the allotted timeout"),
+}
+"""Reason and message of codes that do not name the object."""
+
+
+def _failure_error(code: int, rule: FaultRule, request: FaultRequest, id_: str) -> APIError:
+    """The error that ends a request. An empty reason or message of the rule is that of the reference."""
+    usual = _usual(code, request)
+    details = dict(usual.details or {})
+    headers = [pair for pair in usual.headers if pair[0] != "Retry-After"]
+    if rule.retry_after:
+        seconds = math.ceil(rule.retry_after)
+        details["retryAfterSeconds"] = seconds
+        headers.append(("Retry-After", str(seconds)))
+    return APIError(
+        code,
+        rule.reason or usual.reason,
+        rule.message or usual.message,
+        details or usual.details,
+        headers=[*headers, (FAULT_HEADER, id_)],
+    )
+
+
+def _usual(code: int, request: FaultRequest) -> APIError:
+    """The error of the reference for a code and a request."""
+    info, name = request.info, request.name
+    group, resource = info.group, info.resource
+    if code == 403:
+        return status.forbidden(group, resource, name, "injected fault")
+    if code == 404:
+        return status.not_found(group, resource, name) if name else status.no_such_path()
+    if code == 409 and info.verb == "create":
+        return status.already_exists(group, resource, name)
+    if code == 409:
+        return status.conflict(group, resource, name, _MODIFIED)
+    if code == 410:
+        what = "watch" if info.verb == "watch" else "list"
+        return status.gone(f"The resourceVersion for the provided {what} is too old.")
+    if code == 413:
+        return status.body_too_large()
+    if code == 422:
+        kind = request.resource.kind if request.resource is not None else resource
+        return status.invalid(group, kind, name, [])
+    if code in _REASONS:
+        return APIError(code, *_REASONS[code])
+    try:
+        phrase = HTTPStatus(code).phrase
+    except ValueError:
+        phrase = f"status {code}"
+    return APIError(code, "", phrase)
+
+
+_LEASES = "coordination.k8s.io"
+
+
+async def _take_lease(api: API, namespace: str, name: str, holder: str, duration: int) -> None:
+    """Makes `holder` the holder of a Lease for `duration` seconds. Creates the Lease if it does not exist."""
+    now = times.format_micro_time(*divmod(int(api.clock.now() * 1e6), 10**6))
+    taken = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": duration,
+        "acquireTime": now,
+        "renewTime": now,
+    }
+
+    def change(lease: Object) -> Object:
+        spec = lease.setdefault("spec", {})
+        spec.update(taken)
+        spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
+        return lease
+
+    try:
+        await api.cluster.mutate("leases", name, namespace, change, group=_LEASES)
+    except status.APIError as error:
+        if error.code != 404:
+            raise
+        lease = {"metadata": {"name": name, "namespace": namespace}, "spec": {**taken, "leaseTransitions": 0}}
+        await api.cluster.create("leases", lease, namespace, group=_LEASES)

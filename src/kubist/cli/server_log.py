@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubist.cli import flags, help
-from kubist.cli.datadir import DATA_DIR, data_dir
+from kubist.cli.data_dir import DATA_DIR, data_dir
 from kubist.cli.exits import fail
 from kubist.cli.instance import LOG, holder
 

@@ -1,10 +1,23 @@
-"""Exception by which the function of a webhook rejects a request."""
+"""Errors of tests: a rejected request, the rejection by a webhook, and webhooks that failed unnoticed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from kubist.model.meta.object import Object
+
+
+class Refused(Exception):
+    """The server rejected a request. `status` is the Status of the response, `fault` the id of the fault rule that
+    made the response; empty if none did."""
+
+    def __init__(self, code: int, status: Object, fault: str = "") -> None:
+        message = status.get("message", f"HTTP {code}")
+        super().__init__(f"{message} (injected by fault rule {fault})" if fault else message)
+        self.code = code
+        self.status = status
+        self.fault = fault
+
 
 REASONS = {
     400: "BadRequest",
@@ -49,3 +62,10 @@ class Denied(Exception):
         if self.code in REASONS:
             status["reason"] = REASONS[self.code]
         return status
+
+
+class WebhookFailed(Exception):
+    """Functions of webhooks raised exceptions that the test did not read from `hook.errors`."""
+
+    def __init__(self, reports: list[str]) -> None:
+        super().__init__("\n".join(reports).rstrip())
