@@ -70,6 +70,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check src tests tools benchmarks
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_modules.py
 	$(BIN)/codespell *.md docs src tools benchmarks examples/README.md examples/*/README.md
 
 # The documentation as a site, in site/. `make docs-serve` shows it at http://127.0.0.1:8000.

@@ -32,7 +32,7 @@ FIXED = {
 
 STORED = {
     # The keys are stored objects, so the size of the store bounds them.
-    "api/objectclient.py:parsed",
+    "api/object_client.py:parsed",
     "cluster/control/garbage_collector.py:_removed",
     "api/crd/served.py:encode",
     # Empties one bounded cache together with another.
@@ -80,7 +80,7 @@ KEPT = {
     "api/admission/followed.py:_of",
     "api/discovery/documents.py:body",
     # The keys are classes of control loops.
-    "api/objectclient.py:shared",
+    "api/object_client.py:shared",
     # At most `KEPT` templates of new clusters.
     "server/clusters/sources.py:image",
     # A bounded cache that the owner of the grants passes.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubist.api.resources.runtimeconfig import optional_versions
+from kubist.api.resources.runtime_config import optional_versions
 from kubist.cli import flags
 from kubist.cli.unsupported import HARMLESS, REJECTED
 from kubist.model import feature_gates

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kubist
-from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
+from kubist.api.object_client import CONTROLLER_MANAGER, ObjectClient
 from kubist.cluster.control.leader import GROUP, NAME, NAMESPACE, Leader
 from kubist.server.runtime.identity import Identity
 from tests.storage.etcd_server import EtcdServer

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from kubist.api.discovery.documents import Aggregated
-from kubist.api.resources.runtimeconfig import served_resources
+from kubist.api.resources.runtime_config import served_resources
 from tests.live import Live, Pki
 
 BOOL = 'err: strconv.ParseBool: parsing "maybe": invalid syntax'

@@ -38,7 +38,7 @@ LOAD = """
 import sys
 from kubist.model import versions
 versions.has_row.__defaults__ = ((1, int(sys.argv[1])),)
-from kubist.api.resources.runtimeconfig import optional_versions
+from kubist.api.resources.runtime_config import optional_versions
 from kubist.api.resources.resource import builtin
 from kubist.model.schema import catalog
 print(

@@ -23,7 +23,7 @@ from kubist.api.filters.browsers import with_browser_headers, without_compressio
 from kubist.api.filters.from_config import authentication, authorization, openid, token_signer
 from kubist.api.objectstore.registry import Registry
 from kubist.api.resources.resource import Resources
-from kubist.api.resources.runtimeconfig import served_resources
+from kubist.api.resources.runtime_config import served_resources
 from kubist.base import eager_task, files
 from kubist.base.clock import CURRENT, SYSTEM, Clock
 from kubist.base.extras import missing_dependency

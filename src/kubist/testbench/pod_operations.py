@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from kubist.api.application import API
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control import usage
 from kubist.cluster.simulation import scripting
 from kubist.cluster.simulation.commands import Run

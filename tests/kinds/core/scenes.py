@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from kubist.api.config import Config
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.settings import Settings
 from kubist.server.server import Server
 

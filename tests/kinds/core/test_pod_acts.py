@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubist.api.kinds.core.pod import strategy
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from tests.kinds.core.scenes import play

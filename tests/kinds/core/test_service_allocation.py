@@ -9,7 +9,7 @@ import pytest
 
 from kubist.api.kinds.core.service_addresses import ip_address
 from kubist.api.kinds.core.service_ports import KEY
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.allocations import Allocations
 from kubist.model.meta.status import APIError
 from tests.kinds.core.scenes import play

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import MagicMock
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.staging import claim, governs, release
 
 POD: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}

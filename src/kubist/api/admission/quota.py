@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from kubist.api.admission import amounts
 from kubist.api.admission.amounts import Amounts
 from kubist.api.admission.plugin import CREATE, UPDATE
-from kubist.api.kinds.shared.resourcenames import is_extended, is_native
+from kubist.api.kinds.shared.resource_names import is_extended, is_native
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import at
 from kubist.base import clock

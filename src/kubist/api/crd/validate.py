@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubist.api.crd import definition, naming, schemarules, structural
+from kubist.api.crd import definition, naming, schema_rules, structural
 from kubist.api.crd.defaults import validate_defaults
 from kubist.api.crd.rules.cost import SCHEMA_LIMIT, SchemaCost, excess
-from kubist.api.crd.schemarules import Tolerance, Where
+from kubist.api.crd.schema_rules import Tolerance, Where
 from kubist.api.crd.schemas import node_count, schemas, walk
-from kubist.api.crd.versionrules import (
+from kubist.api.crd.version_rules import (
     deprecation_problems,
     validate_columns,
     validate_conversion,
@@ -275,7 +275,7 @@ class _Spec:
             init = ""
         tolerance = self._unchanged(version)
         where = Where()
-        errors += schemarules.validate_schema(props, path, where, tolerance, cost, root=True).all()
+        errors += schema_rules.validate_schema(props, path, where, tolerance, cost, root=True).all()
         if not errors and init:
             errors.append(fields.invalid(path, "", init))
         if cost is not None and cost.total.total > SCHEMA_LIMIT:
@@ -330,9 +330,9 @@ def _not_structural(props: Props) -> bool:
 def _tolerance(old: Object) -> Tolerance:
     """Checks that the old CRD violates are off."""
     held = [inner for props in schemas(old) for inner in walk(props)]
-    types = schemarules.TYPES
+    types = schema_rules.TYPES
     return Tolerance(
         valid_types=not any(inner.get("type") and inner["type"] not in types for inner in held),
-        atomic_sets=not any(schemarules.atomic_set_errors(inner, "") for inner in held),
-        map_keys=not any(schemarules.map_key_errors(inner, "") for inner in held),
+        atomic_sets=not any(schema_rules.atomic_set_errors(inner, "") for inner in held),
+        map_keys=not any(schema_rules.map_key_errors(inner, "") for inner in held),
     )

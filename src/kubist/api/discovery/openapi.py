@@ -53,7 +53,7 @@ class Document:
 
 
 _documents: WeakValueDictionary[tuple[str, str], Document] = WeakValueDictionary()
-"""Documents of all servers of this process, by name and ETag. Servers with the same inputs share one."""
+"""Documents of the process, by name and ETag. Servers with the same inputs share one."""
 
 
 def _shared(name: str, seed: bytes) -> Document:

@@ -16,7 +16,7 @@ from kubist.storage.cache.cache import Change
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
-    from kubist.api.objectclient import ObjectClient
+    from kubist.api.object_client import ObjectClient
 
 log = logging.getLogger("kubist.control")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.strategy import Scale
 from kubist.cluster.control.indexes import NamesByNamespace
 from kubist.cluster.control.loop import Loop, controller_of, entry_of

@@ -13,7 +13,7 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.base.caching import BoundedCache
 from kubist.base.clock import Clock
 from kubist.model.meta import times

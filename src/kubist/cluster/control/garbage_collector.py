@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control import owners as ownership
 from kubist.cluster.control.loop import Loop

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change

@@ -12,7 +12,7 @@ import os
 import socket
 import uuid
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 from kubist.model.meta.times import now_micro

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kubist.api.objectclient import CONTROLLER_MANAGER, Actor, ObjectClient
+from kubist.api.object_client import CONTROLLER_MANAGER, Actor, ObjectClient
 from kubist.cluster.control.events import EventRecorder
 from kubist.cluster.control.queue import Queue
 from kubist.model.meta.object import Object

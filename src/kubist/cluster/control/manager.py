@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Iterable
 
-from kubist.api.objectclient import CONTROLLER_MANAGER, ObjectClient
+from kubist.api.object_client import CONTROLLER_MANAGER, ObjectClient
 from kubist.api.verbs.resource_request import Services
 from kubist.cluster.control.certificatesigningrequest import CertificateCleaner, CertificateSigning
 from kubist.cluster.control.clusterrole_aggregation import ClusterRoleAggregation

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.objectstore.registry import stored
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control.loop import Loop

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.indexes import PodsByNode
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta.conditions import find

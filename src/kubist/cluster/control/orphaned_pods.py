@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.shared.podconditions import mark_disrupted
-from kubist.api.objectclient import ObjectClient
+from kubist.api.kinds.shared.pod_conditions import mark_disrupted
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.indexes import Key, PodsByNode
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta.object import Object

@@ -10,7 +10,7 @@ import time
 from kubist.api.admission import amounts
 from kubist.api.admission.amounts import Amounts
 from kubist.api.admission.quota import Evaluator, evaluator_for
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.objectstore.registry import stored
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control.indexes import NamesByNamespace

@@ -10,7 +10,7 @@ import base64
 import datetime
 from pathlib import Path
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.model.meta import times
 from kubist.model.meta.object import Object

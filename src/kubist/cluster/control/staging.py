@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.model.meta.object import Object
 
 Rule = Callable[[str, Object], bool]

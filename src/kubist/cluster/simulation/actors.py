@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.objectclient import Actor
+from kubist.api.object_client import Actor
 from kubist.api.resources.context import User
 
 _MASTERS = ("system:masters", "system:authenticated")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Container, Iterator
 from functools import partial
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control import usage
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
 from kubist.cluster.control.staging import governs, listen

@@ -7,7 +7,7 @@ import ipaddress
 import itertools
 import zlib
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.node_lifecycle import Heartbeats
 from kubist.cluster.control.staging import governs, listen

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.resource import Resource
 from kubist.base.caching import bounded_cache
 from kubist.cluster.control.loop import controller_of

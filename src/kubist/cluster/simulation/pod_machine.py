@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kubist.api.admission import amounts
 from kubist.api.kinds.core.podspec.resources import qos_class
-from kubist.api.kinds.shared.podconditions import observe_generation
+from kubist.api.kinds.shared.pod_conditions import observe_generation
 from kubist.cluster.simulation import pod_resize, pod_status
 from kubist.cluster.simulation.commands import Run
 from kubist.cluster.simulation.container_machine import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orjson import dumps
 
 from kubist.api.admission import amounts
-from kubist.api.kinds.shared.podconditions import observe_generation
+from kubist.api.kinds.shared.pod_conditions import observe_generation
 from kubist.cluster.simulation.containers import PodEvent
 from kubist.model.meta.conditions import find
 from kubist.model.meta.object import Object

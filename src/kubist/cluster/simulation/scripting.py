@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kubist.api.objectclient import Actor, ObjectClient
+from kubist.api.object_client import Actor, ObjectClient
 from kubist.api.resources.context import User
 from kubist.cluster.control import usage
 from kubist.cluster.simulation.actors import KUBELET

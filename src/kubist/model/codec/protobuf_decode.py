@@ -28,6 +28,7 @@ Reader = tuple[str, str, Read]
 function that reads the value."""
 
 _readers: dict[str, dict[int, Reader]] = {}
+"""Readers of the process by OpenAPI name."""
 
 
 def decode(schema: Schema, data: bytes) -> Any:

@@ -23,6 +23,7 @@ from kubist.model.schema.node import Field, Schema
 Encode = Callable[[Any], bytes]
 
 _compiled: dict[str, Encode] = {}
+"""Compiled encoders of the process by OpenAPI name."""
 
 
 def encode(schema: Schema, object: dict[str, Any]) -> bytes:

@@ -27,7 +27,8 @@ from kubist.model.schema.node import Field, Schema
 
 _compiled: dict[str, Convert] = {}
 _compiled_lists: dict[str, Convert] = {}
-"""Compiled decoders by OpenAPI name, for a struct and for a list of structs. Nodes of one name share their fields."""
+"""Compiled decoders of the process by OpenAPI name, for a struct and for a list of structs. Nodes of one name share
+their fields."""
 
 
 PART = 5

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 
 from kubist.api.crd import definition
-from kubist.api.objectclient import CONTROLLER_MANAGER
+from kubist.api.object_client import CONTROLLER_MANAGER
 from kubist.api.resources.resource import Resource, path_of
 from kubist.api.verbs.bodies import body
 from kubist.base import eager_task

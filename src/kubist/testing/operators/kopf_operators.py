@@ -228,7 +228,8 @@ class KopfOperators:
 
 
 _REGISTRIES: dict[tuple[str, ...], Any] = {}
-"""Handlers of modules that operators in threads have loaded, because a module registers its handlers only once."""
+"""Handlers of the modules that operators in threads of the process have loaded, because a module registers its handlers
+only once."""
 
 
 def _cluster_of(account: Account) -> Cluster:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.api.admission.plugin import CREATE, UPDATE, Plugin
-from kubist.api.kinds.shared.resourcenames import is_extended
+from kubist.api.kinds.shared.resource_names import is_extended
 from kubist.api.resources.context import Context
 from kubist.model.meta.object import Object
 

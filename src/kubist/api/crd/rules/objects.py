@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from kubist.api.crd.rules.program import CompiledRule
-from kubist.api.crd.rules.schematypes import SchemaType, schema_type
+from kubist.api.crd.rules.schema_types import SchemaType, schema_type
 from kubist.api.crd.validation.explain import NOWHERE, OldValue
 from kubist.base.jsontext.quoting import quoted
 from kubist.base.offload import SLICE, Lengthy, leave_loop, on_loop

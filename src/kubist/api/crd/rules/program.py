@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.api.crd import fieldpath
-from kubist.api.crd.rules.schematypes import SchemaType
+from kubist.api.crd import field_path
+from kubist.api.crd.rules.schema_types import SchemaType
 from kubist.model import cel
 
 Props = dict[str, Any]
@@ -45,8 +45,8 @@ class CompiledRule:
             self._compile(rule, environment, schema)
         if rule.get("fieldPath"):
             try:
-                self.field = fieldpath.resolve(rule["fieldPath"], props)[0]
-            except fieldpath.BadPath:
+                self.field = field_path.resolve(rule["fieldPath"], props)[0]
+            except field_path.BadPath:
                 self.field = ""
 
     def _compile(self, rule: Props, environment: cel.Environment, schema: SchemaType) -> None:

@@ -12,6 +12,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kubist.api.filters.authorization.query import AuthorizationQuery
@@ -31,7 +32,7 @@ ALL_TURNS = 8
 """Requests of all users that may start in one turn. It limits the delay of a health check."""
 _MUTATING = frozenset(("create", "update", "patch", "delete"))
 _LISTING = frozenset(("list", "watch"))
-_NO_QUERY: Mapping[str, str] = {}
+_NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 class FlowControl:

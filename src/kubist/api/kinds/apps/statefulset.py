@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kubist.api.kinds.core.podspec import default_pod_template
 from kubist.api.kinds.core.podspec.annotations import validate_pod_annotations
 from kubist.api.kinds.core.podspec.options import Options
-from kubist.api.kinds.core.podspec.volumeclaims import (
+from kubist.api.kinds.core.podspec.volume_claims import (
     claim_spec_warnings,
     default_claim_spec,
     validate_claim_spec,

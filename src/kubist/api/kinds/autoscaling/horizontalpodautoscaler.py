@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.autoscaling import v1conversion
-from kubist.api.kinds.shared.resourcenames import validate_container_resource_name
+from kubist.api.kinds.shared.resource_names import validate_container_resource_name
 from kubist.api.kinds.shared.values import nonnegative_fields
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta import names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.api.kinds.batch.jobpolicies import (
+from kubist.api.kinds.batch.job_policies import (
     validate_pod_failure_policy,
     validate_pod_replacement_policy,
     validate_success_policy,

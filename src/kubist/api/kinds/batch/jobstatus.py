@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.batch import indexes
-from kubist.api.kinds.batch.jobpolicies import omitted
+from kubist.api.kinds.batch.job_policies import omitted
 from kubist.api.kinds.shared.values import nonnegative_fields
 from kubist.api.kinds.shared.workload import template_labels
 from kubist.api.resources.strategy import Errors, Status

@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.shared.resourcenames import (
+from kubist.api.kinds.shared.resource_names import (
     is_overcommit_allowed,
     validate_container_resource_name,
     validate_resource_name,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
 from kubist.api.kinds.core.service_proxy import split_name
 from kubist.api.kinds.shared.ip import cidr_warnings, is_global_unicast, parse_cidr, parse_ip, validate_cidr
-from kubist.api.kinds.shared.resourcenames import validate_quantity
+from kubist.api.kinds.shared.resource_names import validate_quantity
 from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.strategy import Connect, Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted

@@ -12,15 +12,15 @@ from kubist.api.kinds.core.podspec.defaults import default_volume
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.paths import no_backsteps
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.core.podspec.volumeclaims import (
+from kubist.api.kinds.core.podspec.volume_claims import (
     VOLUME_MODES,
     validate_access_modes,
     validate_class_name,
 )
 from kubist.api.kinds.core.podspec.volumes import IQN_PREFIXES
 from kubist.api.kinds.core.podspec.volumes import SOURCES as POD_SOURCES
-from kubist.api.kinds.shared.nodelabels import selector_warnings
-from kubist.api.kinds.shared.resourcenames import validate_positive_quantity
+from kubist.api.kinds.shared.node_labels import selector_warnings
+from kubist.api.kinds.shared.resource_names import validate_positive_quantity
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.core.persistentvolume import STORAGE_CLASS_ANNOTATION, storage_class_warning
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.core.podspec.volumeclaims import (
+from kubist.api.kinds.core.podspec.volume_claims import (
     claim_spec_warnings,
     default_claim_spec,
     validate_claim_spec,
 )
-from kubist.api.kinds.shared.resourcenames import is_native, validate_quantity
+from kubist.api.kinds.shared.resource_names import is_native, validate_quantity
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
 from kubist.model.meta import names

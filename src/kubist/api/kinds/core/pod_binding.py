@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubist.api.kinds.shared.podconditions import set_pod_condition
+from kubist.api.kinds.shared.pod_conditions import set_pod_condition
 from kubist.api.resources.strategy import Create
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.fields import FieldError, not_supported, required, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from kubist.api.kinds.shared.podconditions import is_ready, set_pod_condition
+from kubist.api.kinds.shared.pod_conditions import is_ready, set_pod_condition
 from kubist.api.resources.strategy import Create
 from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.fields import invalid, not_supported

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.shared.resourcenames import (
+from kubist.api.kinds.shared.resource_names import (
     is_standard_quota,
     validate_quantity,
     validate_quota_resource_name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.resources import NO_CLAIMS, validate_requirements
 from kubist.api.kinds.core.podspec.scheduling import validate_tolerations
-from kubist.api.kinds.shared.nodelabels import DEPRECATED
+from kubist.api.kinds.shared.node_labels import DEPRECATED
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.strategy import Errors, Strategy
 from kubist.model.meta import names, objectmeta

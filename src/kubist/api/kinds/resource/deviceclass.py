@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubist.api.kinds.resource.common import CONFIGURATION, STORED_CONFIGURATION
 from kubist.api.kinds.resource.expressions import validate_selector
-from kubist.api.kinds.shared.resourcenames import is_extended
+from kubist.api.kinds.shared.resource_names import is_extended
 from kubist.api.kinds.shared.rules import field, items, must, nullable, struct
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubist.api.kinds.shared.nodelabels import selector_warnings
+from kubist.api.kinds.shared.node_labels import selector_warnings
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from kubist.api.kinds.shared.nodelabels import DEPRECATED
+from kubist.api.kinds.shared.node_labels import DEPRECATED
 from kubist.api.kinds.shared.rules import field, not_null, one_of, optional, struct
 from kubist.api.kinds.shared.update import immutable
 from kubist.api.kinds.storage.common import validate_parameters, validate_provisioner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import entry_of
 from kubist.cluster.control.workloads import daemonset_plan, revisions
 from kubist.cluster.control.workloads import pods as of_pods

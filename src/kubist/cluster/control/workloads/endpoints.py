@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.workloads import endpointslice_plan
 from kubist.cluster.control.workloads import pods as of_pods

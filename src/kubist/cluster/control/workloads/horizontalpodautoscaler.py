@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.resource import Resource
 from kubist.api.resources.strategy import Scale
 from kubist.api.verbs.patch import MERGE

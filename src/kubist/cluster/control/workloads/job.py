@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from kubist.api.kinds.batch.jobstatus import is_finished
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import controller_of, entry_of
 from kubist.cluster.control.values import pod_ready
 from kubist.cluster.control.workloads import pods as of_pods

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import orjson
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, controller_of, entry_of
 from kubist.cluster.control.values import pod_ready
 from kubist.model.meta.conditions import find

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import controller_of
 from kubist.cluster.control.workloads import pods as of_pods
 from kubist.model.meta.object import Object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.workloads import pods as of_pods
 from kubist.cluster.control.workloads.endpointslice_plan import Group, distribute, ports_key
 from kubist.model.meta.object import Object

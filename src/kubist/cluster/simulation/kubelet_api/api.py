@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.request import query_values
 from kubist.api.resources.context import Context
 from kubist.api.verbs.resource_request import Services

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.control.loop import Loop, entry_of
 from kubist.cluster.control.queue import Queue
 from kubist.cluster.simulation.actors import SCHEDULER

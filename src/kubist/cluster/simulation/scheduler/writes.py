@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.shared.podconditions import mark_disrupted, observe_generation, set_pod_condition
-from kubist.api.objectclient import Edit, ObjectClient
+from kubist.api.kinds.shared.pod_conditions import mark_disrupted, observe_generation, set_pod_condition
+from kubist.api.object_client import Edit, ObjectClient
 from kubist.cluster.control.events import reference_to
 from kubist.cluster.simulation.scheduler.pod_info import Key, PodInfo
 from kubist.cluster.simulation.scheduler.volumes import SELECTED_NODE, Binding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubist.api.filters.usernames import account_groups, split_username
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.context import User
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.patch import APPLY

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.cluster.simulation.stages.limits import StageError
 from kubist.model.meta.object import Object
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from kubist.api.config import KUBERNETES_VERSION
-from kubist.api.objectclient import ObjectClient
+from kubist.api.object_client import ObjectClient
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control import staging
 from kubist.cluster.control.loop import Loop

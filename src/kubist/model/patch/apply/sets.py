@@ -15,7 +15,7 @@ from kubist.model.patch.apply.paths import Element, order
 Set = dict[Element, Any]
 
 LEAF: Set = {}
-"""Member without fields below it."""
+"""Member without fields below it: a constant of the process, which nothing changes."""
 
 SELF = "."
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
 from kubist.api.kinds.core.podspec.visit import FIELDS
-from kubist.api.kinds.core.podspec.volumeclaims import default_claim_spec
+from kubist.api.kinds.core.podspec.volume_claims import default_claim_spec
 from kubist.base.caching import bounded_cache
 from kubist.model.meta.object import Object
 

@@ -9,7 +9,7 @@ from orjson import dumps, loads
 
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.visit import restarts_always
-from kubist.api.kinds.shared.resourcenames import (
+from kubist.api.kinds.shared.resource_names import (
     COMPUTE,
     HUGE_PAGES,
     is_huge_page,

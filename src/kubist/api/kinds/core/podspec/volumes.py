@@ -13,7 +13,7 @@ from kubist.api.kinds.core.podspec.projected import (
     validate_mode,
     validate_projected,
 )
-from kubist.api.kinds.core.podspec.volumeclaims import validate_claim_template
+from kubist.api.kinds.core.podspec.volume_claims import validate_claim_template
 from kubist.api.kinds.storage.common import validate_driver_name
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names

@@ -19,10 +19,10 @@ from kubist.api.kinds.core.podspec.profiles import (
     have_profiles,
 )
 from kubist.api.kinds.core.podspec.visit import FIELDS, with_paths
-from kubist.api.kinds.core.podspec.volumeclaims import claim_spec_warnings
+from kubist.api.kinds.core.podspec.volume_claims import claim_spec_warnings
 from kubist.api.kinds.shared.ip import ip_warnings
-from kubist.api.kinds.shared.nodelabels import DEPRECATED
-from kubist.api.kinds.shared.resourcenames import is_whole
+from kubist.api.kinds.shared.node_labels import DEPRECATED
+from kubist.api.kinds.shared.resource_names import is_whole
 from kubist.base.caching import bounded_cache, skip_validated
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names

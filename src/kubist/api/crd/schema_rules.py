@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubist.api.crd import fieldpath, structural
+from kubist.api.crd import field_path, structural
 from kubist.api.crd.rules.cost import RULE_LIMIT, SchemaCost, excess, times
 from kubist.api.crd.rules.program import CompiledRule
-from kubist.api.crd.rules.schematypes import schema_type
+from kubist.api.crd.rules.schema_types import schema_type
 from kubist.model.meta import fields
 from kubist.model.meta.fields import FieldError
 from kubist.model.schema.internals import internal_form
@@ -323,8 +323,8 @@ def _rule(props: Props, rule: Props, path: str) -> Errors:
 
 def _leads_somewhere(pointer: str, props: Props) -> bool:
     try:
-        fieldpath.resolve(pointer, props)
-    except fieldpath.BadPath:
+        field_path.resolve(pointer, props)
+    except field_path.BadPath:
         return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.api.crd import definition, fieldpath
+from kubist.api.crd import definition, field_path
 from kubist.api.crd.webhook import REVIEW_VERSIONS, valid_ca_bundle
 from kubist.api.resources.strategy import Errors
 from kubist.api.webhooks.client_config import validate_service, validate_url
@@ -177,8 +177,8 @@ def validate_selectable(version: Object, path: str, before: Object) -> Errors:
             errors.append(fields.required(where))
             continue
         try:
-            spelled, found = fieldpath.resolve(text, props, arrays=False)
-        except fieldpath.BadPath as error:
+            spelled, found = field_path.resolve(text, props, arrays=False)
+        except field_path.BadPath as error:
             errors.append(fields.invalid(where, text, f"is an invalid path: {error}"))
             continue
         if spelled.partition(".")[0] == "metadata":

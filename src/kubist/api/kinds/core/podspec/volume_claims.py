@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.shared.resourcenames import is_whole, validate_positive_quantity
+from kubist.api.kinds.shared.resource_names import is_whole, validate_positive_quantity
 from kubist.api.kinds.shared.template import validate_template_metadata
 from kubist.api.resources.strategy import Errors
 from kubist.base.jsontext.quoting import quoted
