@@ -30,8 +30,19 @@ LOOKUPS = {
 }
 """Rooms with more modules than others, because a reader looks a file up by its name → what a file is."""
 WORDS = frozenset(
-    "apiserver baseline database deletecollection envtest hostport jsonpatch jsonpath kubeconfig metadata runtime "
-    "workload".split()
+    (
+        *(
+            "apiserver",
+            "baseline",
+            "database",
+            "deletecollection",
+            "envtest",
+            "hostport",
+            "jsonpatch",
+            "jsonpath",
+        ),
+        *("kubeconfig", "metadata", "runtime", "workload"),
+    )
 )
 """Names of two words that Kubernetes or the field writes as one, besides kinds and types."""
 _EMPTY = frozenset(("dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter"))

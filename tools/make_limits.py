@@ -7,7 +7,7 @@ from kubist.api.crd.rules import cost
 from kubist.api.filters import impersonation
 from kubist.api.filters.flowcontrol import flowcontrol
 from kubist.api.kinds.core import configmap
-from kubist.api.objectstore.registry import VALUE_LIMIT
+from kubist.api.object_store.registry import VALUE_LIMIT
 from kubist.api.verbs import watch
 from kubist.base.http.client import pool
 from kubist.base.http.limits import Limits

@@ -10,7 +10,7 @@ import pytest
 from kubist.api import bootstrap
 from kubist.api.bootstrap.objects import advertise_address
 from kubist.api.config import Config
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.resources.resource import Resources, builtin
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for

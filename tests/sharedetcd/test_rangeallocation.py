@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.objectstore.range_allocation import RangeAllocation
+from kubist.api.object_store.range_allocation import RangeAllocation
 from kubist.model.codec import protobuf
 from kubist.model.codec import protobuf_wire as wire
 from kubist.model.meta.status import APIError

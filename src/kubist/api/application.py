@@ -26,7 +26,7 @@ from kubist.api.filters.flowcontrol.seats import TOO_MANY, TooManyRequests
 from kubist.api.filters.handler_chain import HandlerChain
 from kubist.api.logs import CURRENT
 from kubist.api.object_client import ObjectClient
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.representation.status import render_status
 from kubist.api.resources import routes
 from kubist.api.resources.context import Context, Kubelet, User

@@ -14,7 +14,7 @@ import orjson
 
 from kubist.api.filters.authorization.query import attributes
 from kubist.api.kinds.core import service_ports
-from kubist.api.objectstore.range_allocation import RangeAllocation
+from kubist.api.object_store.range_allocation import RangeAllocation
 from kubist.api.request import RequestInfo
 from kubist.api.resources.context import Rules, Tokens, User
 from kubist.api.resources.resource import Resource

@@ -21,7 +21,7 @@ from kubist.api.discovery.health import Health
 from kubist.api.discovery.paths import Paths
 from kubist.api.filters.browsers import with_browser_headers, without_compression
 from kubist.api.filters.from_config import authentication, authorization, openid, token_signer
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.resources.resource import Resources
 from kubist.api.resources.runtime_config import served_resources
 from kubist.base import eager_task, files

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kubist.api.objectstore.content import read_content, restore_content, restore_file
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.content import read_content, restore_content, restore_file
+from kubist.api.object_store.registry import Registry
 from kubist.model.meta.object import Object
 
 Snapshot = dict[str, bytes]

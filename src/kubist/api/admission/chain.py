@@ -19,7 +19,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.collection import Collection
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 Step = tuple[Collection | None, Callable[[Context, Object | None, Object | None], Pending]]
 """Step of a plugin, and the collection that it acts on. The step is skipped while that collection is empty."""

@@ -9,7 +9,7 @@ from kubist.base.caching import BoundedCache
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.storage.cache.cache import Change
 
 T = TypeVar("T")

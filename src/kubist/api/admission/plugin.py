@@ -11,7 +11,7 @@ from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.api.admission.followed import Followed
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 Pending = Awaitable[None] | None
 """Awaitable rest of a step. None if the step is complete, as most steps are."""

@@ -26,7 +26,7 @@ from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
     from kubist.api.admission.followed import Followed
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 USER_AGENT = "kube-apiserver-admission"

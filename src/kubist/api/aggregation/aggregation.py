@@ -20,7 +20,7 @@ from kubist.api.aggregation.backend import Backend, backend_of
 from kubist.api.aggregation.identity import Credentials
 from kubist.api.aggregation.proxy import proxy
 from kubist.api.config import Config
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.request import RequestInfo
 from kubist.api.resources.context import Objects, User
 from kubist.base.http.messages import Answer, Request

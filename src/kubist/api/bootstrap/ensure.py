@@ -14,7 +14,7 @@ from kubist.storage.store import Conflict
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.api.resources.resource import Resource
 
 Revise = Callable[[Object, Object], Object | None]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubist.api.crd import definition, naming
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.resources.context import Objects
 from kubist.model.meta import status, times
 from kubist.model.meta.object import Object

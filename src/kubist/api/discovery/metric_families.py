@@ -17,7 +17,7 @@ from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS
 from kubist.model import feature_gates
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 Labels = tuple[tuple[str, str], ...]

@@ -16,7 +16,7 @@ from kubist.model.codec import negotiate
 
 if TYPE_CHECKING:
     from kubist.api.filters.flowcontrol.flowcontrol import FlowControl
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.api.request import RequestInfo
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping="

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kubist.api.filters.authentication.configuration import JWTAuthenticators
     from kubist.api.filters.authentication.tokens import KeySet, TokenSigner
     from kubist.api.filters.authorization.configuration import WebhookSettings
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.base.http.client.pool import Pool
     from kubist.base.http.messages import Answer, Request
 

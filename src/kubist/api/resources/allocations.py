@@ -15,7 +15,7 @@ class Snapshot(NamedTuple):
 
 
 class Allocation(Protocol):
-    """Range of numbers. `kubist.api.objectstore.range_allocation` implements it."""
+    """Range of numbers. `kubist.api.object_store.range_allocation` implements it."""
 
     numbers: range
     range: str

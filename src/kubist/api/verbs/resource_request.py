@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubist.api.filters.authentication.authentication import Authentication
 from kubist.api.filters.authorization.authorization import Authorization
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.resources.context import Context, Server
 from kubist.api.resources.resource import Resources
 from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject

@@ -12,7 +12,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 log = logging.getLogger("kubist.control")
 GROUP = "flowcontrol.apiserver.k8s.io"

@@ -28,7 +28,7 @@ from kubist.storage.store import Conflict, Store, StoreError
 
 if TYPE_CHECKING:
     from kubist.api.config import Config
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 log = logging.getLogger("kubist")
 LEASES = "/registry/masterleases/"

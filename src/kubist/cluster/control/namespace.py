@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 
 from kubist.api.object_client import ObjectClient
-from kubist.api.objectstore.registry import stored
+from kubist.api.object_store.registry import stored
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control.loop import Loop
 from kubist.model.meta import times

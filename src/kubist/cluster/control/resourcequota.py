@@ -11,7 +11,7 @@ from kubist.api.admission import amounts
 from kubist.api.admission.amounts import Amounts
 from kubist.api.admission.quota import Evaluator, evaluator_for
 from kubist.api.object_client import ObjectClient
-from kubist.api.objectstore.registry import stored
+from kubist.api.object_store.registry import stored
 from kubist.api.resources.resource import Resource
 from kubist.cluster.control.indexes import NamesByNamespace
 from kubist.cluster.control.loop import Loop, entry_of

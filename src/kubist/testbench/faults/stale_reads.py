@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.api.resources.context import Context
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.resource_request import ResourceRequest

@@ -8,8 +8,8 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from kubist.api.objectstore.content import restore_file
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.content import restore_file
+from kubist.api.object_store.registry import Registry
 from kubist.base import files
 from kubist.model.meta import fields, status, times
 from kubist.model.meta.names import dns_subdomain

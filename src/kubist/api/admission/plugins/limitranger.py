@@ -14,7 +14,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import MAX_MILLI, ZERO, Quantity
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

@@ -37,7 +37,7 @@ from kubist.model.patch.errors import PatchFailed
 from kubist.model.schema.node import Schema
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 NAME = "MutatingAdmissionPolicy"

@@ -11,7 +11,7 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 ACCESS_REVIEWS = "localsubjectaccessreviews.authorization.k8s.io"

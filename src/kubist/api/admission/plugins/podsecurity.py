@@ -25,7 +25,7 @@ from kubist.model.meta.fields import FieldError
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 TEMPLATES = {
     "replicationcontrollers": "spec.template",

@@ -10,7 +10,7 @@ from kubist.api.resources.context import Context
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 GROUP = "scheduling.k8s.io"
 CLASSES = f"priorityclasses.{GROUP}"

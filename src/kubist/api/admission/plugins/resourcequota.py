@@ -23,7 +23,7 @@ from kubist.model.patch import apply as ssa
 from kubist.model.schema.catalog import schema_for
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 class ResourceQuota(Plugin):

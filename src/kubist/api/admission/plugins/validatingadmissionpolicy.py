@@ -28,7 +28,7 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}

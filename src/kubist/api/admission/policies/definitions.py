@@ -18,7 +18,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.selectors import label_selector
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 GROUP = "admissionregistration.k8s.io"

@@ -14,7 +14,7 @@ from kubist.base import clock
 from kubist.model.meta.times import parse_time
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 TYPE = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers"

@@ -28,7 +28,7 @@ from kubist.model.meta.times import parse_time, today
 from kubist.storage.cache.cache import Entry
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.api.resources.resource import Resource
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"

@@ -15,7 +15,7 @@ from kubist.model.meta.well_known import NODE_LEASES
 from kubist.storage.cache.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 
 PREFIX = "system:node:"

@@ -18,7 +18,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change, Collection, Entry
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 GROUP = "rbac.authorization.k8s.io"
 GRANTS = 4096

@@ -24,7 +24,7 @@ from kubist.api.filters.flowcontrol.work_estimate import ListEstimator, WatchTra
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 TURNS = 4
 """Requests of one user that may start before the event loop looks at other connections again."""

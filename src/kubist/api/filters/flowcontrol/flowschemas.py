@@ -13,7 +13,7 @@ from kubist.storage.cache.cache import Change, Collection
 
 if TYPE_CHECKING:
     from kubist.api.filters.flowcontrol.traffic import Traffic
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 CATCH_ALL = "catch-all"

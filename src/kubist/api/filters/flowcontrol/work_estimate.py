@@ -18,7 +18,7 @@ from kubist.base.caching import BoundedCache
 from kubist.model import feature_gates
 
 if TYPE_CHECKING:
-    from kubist.api.objectstore.registry import Registry
+    from kubist.api.object_store.registry import Registry
     from kubist.storage.cache.cache import Collection
 
 WATCHES_PER_SEAT = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubist.api.kinds.core.podspec.visit import containers_of
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change
 

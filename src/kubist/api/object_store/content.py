@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubist.api.objectstore.registry import Registry
+from kubist.api.object_store.registry import Registry
 from kubist.storage.backup.restoring import read_values, restore_values
 from kubist.storage.encryption.unreadable import ENCRYPTED
 from kubist.storage.image import innermost
