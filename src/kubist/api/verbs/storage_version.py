@@ -97,6 +97,28 @@ def from_named_version(ctx: ResourceRequest, other: Resource, obj: Object) -> Ob
     return strategy.convert(obj, ctx.resource.api_version)
 
 
+def unknown_fields_of_version(resource: Resource, value: Object) -> list[str]:
+    """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
+    does not have knows no fields."""
+    given = value.get("apiVersion")
+    if (
+        not isinstance(given, str)
+        or given == resource.api_version
+        or given.rpartition("/")[0] != resource.group
+    ):
+        return []
+    version = resource.strategy.conversion.versions.get(given)
+    if version is None:
+        return [
+            f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
+        ]
+    try:
+        found: list[str] = version.decode(value)[1]
+    except status.APIError:
+        return []
+    return found
+
+
 def check_list_is_convertible(
     ctx: ResourceRequest, collection: Collection, options: ListOptions, selection: Selection
 ) -> None:

@@ -11,6 +11,7 @@ from kubist.api.resources.resource import Resource
 from kubist.api.verbs.bodies import schemes
 from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
 from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.storage_version import unknown_fields_of_version
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
@@ -276,7 +277,7 @@ def decode_parsed(
             check_identity(value, wanted)
             obj, unknown = wanted.custom.strategy.decode(value)
         except status.APIError as error:
-            complaints = complaints + _unknown_fields_of_version(wanted.custom, value)
+            complaints = complaints + unknown_fields_of_version(wanted.custom, value)
             if complaints:
                 version = str(value.get("apiVersion") or "").rpartition("/")[2]
                 raise Mistaken(error, complaints, version) from None
@@ -396,25 +397,3 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
                 raise OtherKind(kind, version, wanted, str(error)) from None
         raise
     return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
-
-
-def _unknown_fields_of_version(resource: Resource, value: Object) -> list[str]:
-    """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
-    does not have knows no fields."""
-    given = value.get("apiVersion")
-    if (
-        not isinstance(given, str)
-        or given == resource.api_version
-        or given.rpartition("/")[0] != resource.group
-    ):
-        return []
-    version = resource.strategy.conversion.versions.get(given)
-    if version is None:
-        return [
-            f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
-        ]
-    try:
-        found: list[str] = version.decode(value)[1]
-    except status.APIError:
-        return []
-    return found
