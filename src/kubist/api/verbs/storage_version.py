@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.model.meta import status
@@ -92,6 +93,27 @@ def from_named_version(ctx: ResourceRequest, other: Resource, obj: Object) -> Ob
     """Object converted from another version to that of the request."""
     strategy = (other if other.api_version != other.storage_version else ctx.resource).strategy
     return strategy.convert(obj, ctx.resource.api_version)
+
+
+def unknown_fields_of_version(custom: CustomResource, value: Object) -> list[str]:
+    """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
+    does not have knows no fields."""
+    api_version = value.get("apiVersion")
+    if (
+        not isinstance(api_version, str)
+        or api_version == custom.version.api_version
+        or api_version.rpartition("/")[0] != custom.version.group
+    ):
+        return []
+    version = custom.conversion.versions.get(api_version)
+    if version is None:
+        return [
+            f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
+        ]
+    try:
+        return version.decode(value)[1]
+    except status.APIError:
+        return []
 
 
 def check_list_is_convertible(

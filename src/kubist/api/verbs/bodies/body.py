@@ -12,6 +12,7 @@ from kubist.api.resources.resource import Resource
 from kubist.api.verbs.bodies import schemes
 from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
 from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.storage_version import unknown_fields_of_version
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
 from kubist.base.jsontext.errors import DecodeError
@@ -277,7 +278,7 @@ def decode_parsed(
             check_identity(value, wanted)
             obj, unknown = wanted.custom.version.decode(value)
         except status.APIError as error:
-            complaints = complaints + _unknown_fields_of_version(wanted.custom, value)
+            complaints = complaints + unknown_fields_of_version(wanted.custom, value)
             if complaints:
                 version = str(value.get("apiVersion") or "").rpartition("/")[2]
                 raise Mistaken(error, complaints, version) from None
@@ -397,24 +398,3 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
                 raise OtherKind(kind, version, wanted, str(error)) from None
         raise
     return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
-
-
-def _unknown_fields_of_version(custom: CustomResource, value: Object) -> list[str]:
-    """Messages about unknown fields of a custom object that names another version of its group. A version that the CRD
-    does not have knows no fields."""
-    api_version = value.get("apiVersion")
-    if (
-        not isinstance(api_version, str)
-        or api_version == custom.version.api_version
-        or api_version.rpartition("/")[0] != custom.version.group
-    ):
-        return []
-    version = custom.conversion.versions.get(api_version)
-    if version is None:
-        return [
-            f'unknown field "{name}"' for name in sorted(value.keys() - {"apiVersion", "kind", "metadata"})
-        ]
-    try:
-        return version.decode(value)[1]
-    except status.APIError:
-        return []
