@@ -33,7 +33,7 @@ class Actions:
                 self.send_events((step,), obj)
             case steps.ChangeFinalizers():
                 await self._client.update_of(
-                    resource, entry.name, entry.namespace, lambda held: _with_finalizers(held, step, obj)
+                    resource, entry.name, entry.namespace, lambda stored: _with_finalizers(stored, step, obj)
                 )
             case steps.Delete():
                 conditions = {"uid": obj["metadata"]["uid"]}
@@ -91,8 +91,8 @@ class Actions:
         )
 
 
-def _with_finalizers(held: Object, step: steps.ChangeFinalizers, obj: Object) -> Object | None:
-    metadata = held["metadata"]
+def _with_finalizers(stored: Object, step: steps.ChangeFinalizers, obj: Object) -> Object | None:
+    metadata = stored["metadata"]
     if metadata.get("uid") != obj["metadata"].get("uid"):
         return None
     finalizers = step.changed(metadata.get("finalizers") or [])
@@ -100,7 +100,7 @@ def _with_finalizers(held: Object, step: steps.ChangeFinalizers, obj: Object) ->
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
-    return held
+    return stored
 
 
 def impersonated(username: str) -> User | None:

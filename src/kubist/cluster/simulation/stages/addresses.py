@@ -51,21 +51,21 @@ class Addresses:
     def of_node(self, name: Any) -> list[str]:
         """Addresses of a node: one for each IP family, internal ones first."""
         node = self._client.get("nodes", name) if isinstance(name, str) and name else None
-        held = ((node or {}).get("status") or {}).get("addresses") or ()
-        found: dict[int, str] = {}
+        addresses = ((node or {}).get("status") or {}).get("addresses") or ()
+        by_family: dict[int, str] = {}
         for kind in ("InternalIP", "ExternalIP"):
-            for address in (one["address"] for one in held if one.get("type") == kind):
+            for address in (one["address"] for one in addresses if one.get("type") == kind):
                 try:
-                    found.setdefault(ipaddress.ip_address(address).version, address)
+                    by_family.setdefault(ipaddress.ip_address(address).version, address)
                 except ValueError:
                     continue
-        return list(found.values()) or [DEFAULT_NODE_ADDRESS]
+        return list(by_family.values()) or [DEFAULT_NODE_ADDRESS]
 
     def _of_pod(self, pod: Object, node_name: str) -> list[str]:
         """Addresses of a pod: those that it has, else unused ones of its node's networks."""
-        held = [one["ip"] for one in (pod.get("status") or {}).get("podIPs") or () if one.get("ip")]
-        if held:
-            return held
+        addresses = [one["ip"] for one in (pod.get("status") or {}).get("podIPs") or () if one.get("ip")]
+        if addresses:
+            return addresses
         metadata = pod["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         if key not in self._given:
@@ -80,21 +80,21 @@ class Addresses:
     def _unused(self, network: str) -> str:
         """The next address that no pod had when the present round over the network began."""
         for _ in range(2):
-            found = next(self._free.get(network, iter(())), None)
-            if found is not None:
-                return found
+            address = next(self._free.get(network, iter(())), None)
+            if address is not None:
+                return address
             self._free[network] = self._round(network)
         raise StageError(f"all addresses of the pod network {network} are taken")
 
     def _round(self, network: str) -> Iterator[str]:
-        taken = {
+        used = {
             entry.fields.get("status.podIP") for entry in self._client.collection("pods").entries.values()
         }
-        taken.update(address for given in self._given.values() for address in given)
+        used.update(address for addresses in self._given.values() for address in addresses)
         parsed = ipaddress.ip_network(network, strict=False)
         first, last = int(parsed.network_address) + 1, int(parsed.broadcast_address) - 1
         kind = type(parsed.network_address)
-        return (text for number in range(last, first - 1, -1) if (text := str(kind(number))) not in taken)
+        return (text for number in range(last, first - 1, -1) if (text := str(kind(number))) not in used)
 
     def release(self, namespace: str, name: str) -> None:
         """Forgets a deleted pod."""

@@ -49,13 +49,13 @@ def _with_times(value: Any) -> Any:
         return [_with_times(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {}
+    fields = {}
     for key, item in value.items():
-        made[key] = _with_times(item)
+        fields[key] = _with_times(item)
         if key in _TIMES and isinstance(item, str):
             with contextlib.suppress(EvaluationError):
-                made[key] = parse_timestamp(item)
-    return made
+                fields[key] = parse_timestamp(item)
+    return fields
 
 
 class Program:
@@ -141,10 +141,10 @@ class Requirement:
 
     def matches(self, subject: Subject) -> bool:
         """A failed evaluation counts as no value, as in KWOK."""
-        found = self._query.values(subject.obj) or ()
+        values = self._query.values(subject.obj) or ()
         if self._operator in ("Exists", "DoesNotExist"):
-            return bool(found) == (self._operator == "Exists")
-        return any(_text(value) in self._values for value in found) == (self._operator == "In")
+            return bool(values) == (self._operator == "Exists")
+        return any(_text(value) in self._values for value in values) == (self._operator == "In")
 
 
 def _text(value: Any) -> str | None:
@@ -180,8 +180,8 @@ class Source:
         """Duration: a time minus now, or a Go duration. None if the expression gives an empty string."""
         if self._program is not None:
             return _seconds(self._program.evaluate(subject))
-        found = (self._query.values(subject.obj) if self._query else None) or ()
-        text = found[0] if found else None
+        values = (self._query.values(subject.obj) if self._query else None) or ()
+        text = values[0] if values else None
         if not isinstance(text, str):
             return default
         if not text:
@@ -199,13 +199,13 @@ class Source:
         """Weight. None if the expression gives text that is not a number."""
         if self._program is not None:
             return _integer(self._program.evaluate(subject))
-        found = (self._query.values(subject.obj) if self._query else None) or ()
-        if not found or not isinstance(found[0], str | int | float) or isinstance(found[0], bool):
+        values = (self._query.values(subject.obj) if self._query else None) or ()
+        if not values or not isinstance(values[0], str | int | float) or isinstance(values[0], bool):
             return default
-        if not isinstance(found[0], str):
-            return int(found[0])
+        if not isinstance(values[0], str):
+            return int(values[0])
         try:
-            return int(found[0], 0)
+            return int(values[0], 0)
         except ValueError:
             return None
 

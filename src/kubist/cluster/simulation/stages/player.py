@@ -153,8 +153,8 @@ class Stages(Loop):
     def _read_stages(self, entries: list[Entry]) -> None:
         for entry in entries:
             obj = entry.object()
-            held = self._of_objects.get(entry.name)
-            if held is not None and held.object.get("spec") == obj.get("spec"):
+            stage = self._of_objects.get(entry.name)
+            if stage is not None and stage.object.get("spec") == obj.get("spec"):
                 continue
             try:
                 self._of_objects[entry.name] = Stage(obj)
@@ -171,16 +171,16 @@ class Stages(Loop):
                 by_kind.setdefault((stage.api_version, stage.kind), []).append(stage)
         before, self._lifecycles = self._lifecycles, {}
         unknown = set()
-        for (api_version, kind), found in by_kind.items():
+        for (api_version, kind), stages_of_kind in by_kind.items():
             group, _, version = api_version.rpartition("/")
             resource = self.client.find_kind(group, version, kind)
             if resource is None:
                 unknown.add((api_version, kind))
                 continue
-            lifecycle = Lifecycle(found)
-            held = before.get(resource.prefix)
-            if held is not None and held[1].stages == lifecycle.stages and held[0] is resource:
-                self._lifecycles[resource.prefix] = held
+            lifecycle = Lifecycle(stages_of_kind)
+            previous = before.get(resource.prefix)
+            if previous is not None and previous[1].stages == lifecycle.stages and previous[0] is resource:
+                self._lifecycles[resource.prefix] = previous
                 continue
             self._lifecycles[resource.prefix] = (resource, lifecycle)
             self._look_at_all(self.client.registry.collection(resource))
@@ -204,17 +204,17 @@ class Stages(Loop):
 
     def _governs(self, resource: str, obj: Object) -> bool:
         """Rule of `staging.governs`."""
-        found = self._lifecycles.get(self._prefixes.get(resource, ""))
-        return found is not None and found[1].drives(resource, Subject(obj, self.clock.now(), Random(SEED)))
+        known = self._lifecycles.get(self._prefixes.get(resource, ""))
+        return known is not None and known[1].drives(resource, Subject(obj, self.clock.now(), Random(SEED)))
 
     # Objects
 
     async def reconcile(self, key: Ref) -> None:
-        found = self._lifecycles.get(key.prefix)
-        if found is None:
+        known = self._lifecycles.get(key.prefix)
+        if known is None:
             self._forget(key)
             return
-        resource, lifecycle = found
+        resource, lifecycle = known
         collection = self.client.registry.collection(resource)
         entry = collection.get(key.key)
         if entry is None:

@@ -19,16 +19,18 @@ _NAMES = (".yaml", ".yml", ".json")
 
 def load(paths: Iterable[str]) -> list[Stage]:
     """Stages of files and directories. StageError with the file, the document and the field if one cannot be used."""
-    found: dict[str, tuple[Stage, str]] = {}
+    stages: dict[str, tuple[Stage, str]] = {}
     for path in paths:
         for file in _files(Path(path)):
             for number, document in enumerate(_documents(file), 1):
                 where = f"{file}: document {number}"
                 for stage in _stages(document, where):
-                    if stage.name in found:
-                        raise StageError(f"{where}: the Stage {stage.name} is also in {found[stage.name][1]}")
-                    found[stage.name] = (stage, str(file))
-    return [stage for stage, _ in found.values()]
+                    if stage.name in stages:
+                        raise StageError(
+                            f"{where}: the Stage {stage.name} is also in {stages[stage.name][1]}"
+                        )
+                    stages[stage.name] = (stage, str(file))
+    return [stage for stage, _ in stages.values()]
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -63,8 +65,8 @@ def _stages(document: Any, where: str) -> Iterator[Stage]:
         return
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind != KIND or document.get("apiVersion") != API_VERSION:
-        shown = f"{document.get('apiVersion')} {kind}" if kind else "no Kubernetes object"
-        raise StageError(f"{where}: expected a {KIND} of {API_VERSION} but found {shown}")
+        description = f"{document.get('apiVersion')} {kind}" if kind else "no Kubernetes object"
+        raise StageError(f"{where}: expected a {KIND} of {API_VERSION} but found {description}")
     name = (document.get("metadata") or {}).get("name")
     try:
         yield Stage(document)

@@ -74,11 +74,11 @@ class Stage:
         if not self.selects:
             return False
         metadata = subject.obj.get("metadata") or {}
-        for wanted, held in (
+        for selector, values in (
             (self._labels, metadata.get("labels")),
             (self._annotations, metadata.get("annotations")),
         ):
-            if wanted and not wanted.items() <= (held or {}).items():
+            if selector and not selector.items() <= (values or {}).items():
                 return False
         return all(requirement.matches(subject) for requirement in self._requirements)
 
@@ -156,8 +156,8 @@ def _weight(stage: Stage, subject: Subject) -> int | None:
 
 def as_new(resource: str, obj: Object) -> Object:
     """A pod, node or claim as it was before anybody wrote its status."""
-    gone = ("deletionTimestamp", "deletionGracePeriodSeconds")
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in gone}
+    deletion = ("deletionTimestamp", "deletionGracePeriodSeconds")
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in deletion}
     status = obj.get("status") or {}
     if resource == "nodes":
         status = {key: value for key, value in status.items() if key not in ("conditions", "phase")}
@@ -174,31 +174,31 @@ def as_new(resource: str, obj: Object) -> Object:
 def _requirement(item: Fields) -> Requirement | Condition:
     """`cel`, `jq`, or key, operator and values in the expression itself, which is the older form."""
     if (cel := item.fields("cel")) is not None:
-        made = cel.parse("expression", Condition)
+        condition = cel.parse("expression", Condition)
         cel.finish()
         item.finish()
-        return made
+        return condition
     jq = item.fields("jq")
     holder = item if jq is None else jq
     if not holder.get("key"):
         raise holder.error("key", "required")
     operator, values = holder.text("operator"), holder.texts("values")
-    found = holder.parse("key", lambda key: Requirement(key, operator, values))
+    requirement = holder.parse("key", lambda key: Requirement(key, operator, values))
     holder.finish()
     item.finish()
-    return found
+    return requirement
 
 
 def _source(source: Fields | None) -> Source | None:
     if source is None:
         return None
     if (cel := source.fields("cel")) is not None:
-        made = cel.parse("expression", lambda text: Source(cel=text))
+        expression = cel.parse("expression", lambda text: Source(cel=text))
         cel.finish()
     elif (jq := source.fields("jq")) is not None:
-        made = jq.parse("expression", lambda text: Source(jq=text))
+        expression = jq.parse("expression", lambda text: Source(jq=text))
         jq.finish()
     else:
-        made = source.parse("expressionFrom", lambda text: Source(jq=text))
+        expression = source.parse("expressionFrom", lambda text: Source(jq=text))
     source.finish()
-    return made
+    return expression

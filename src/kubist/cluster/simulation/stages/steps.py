@@ -61,14 +61,14 @@ class Patch:
     username: str
 
     def document(self, data: Object, environment: Environment) -> Any:
-        found = rendered(self.template, data, environment)
+        document = rendered(self.template, data, environment)
         if not self.root:
-            return found
+            return document
         if self.type != JSON_PATCH:
-            return {self.root: found}
-        if not isinstance(found, list) or not all(isinstance(operation, dict) for operation in found):
+            return {self.root: document}
+        if not isinstance(document, list) or not all(isinstance(operation, dict) for operation in document):
             raise StageError("the template of a JSON patch must make a list of operations")
-        return [{**operation, "path": f"/{self.root}{operation.get('path', '')}"} for operation in found]
+        return [{**operation, "path": f"/{self.root}{operation.get('path', '')}"} for operation in document]
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,13 +81,13 @@ class Apply:
     username: str
 
     def document(self, data: Object, environment: Environment) -> Object:
-        found = rendered(self.template, data, environment)
-        metadata = found.get("metadata") if isinstance(found, dict) else None
+        document = rendered(self.template, data, environment)
+        metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise StageError("the template of apply must make an object with metadata.name")
-        if not isinstance(found.get("apiVersion"), str) or not isinstance(found.get("kind"), str):
+        if not isinstance(document.get("apiVersion"), str) or not isinstance(document.get("kind"), str):
             raise StageError("the template of apply must make an object with apiVersion and kind")
-        made: Object = found
+        made: Object = document
         return made
 
 
@@ -105,23 +105,23 @@ def rendered(template: Template, data: Object, environment: Environment) -> Any:
 
 def parse_next(spec: Fields, reference: tuple[str, str]) -> list[Step]:
     """Steps of `spec.steps`, else of `spec.next`."""
-    listed = spec.items("steps")
+    items = spec.items("steps")
     following = spec.fields("next")
-    if listed:
-        return [step for item in listed for step in _parse_step(item, reference)]
+    if items:
+        return [step for item in items for step in _parse_step(item, reference)]
     return [] if following is None else _parse_next(following, reference)
 
 
 def _parse_next(following: Fields, reference: tuple[str, str]) -> list[Step]:
     steps = _event_and_finalizers(following)
-    listed = following.items("patches")
+    patches = following.items("patches")
     template = following.text("statusTemplate")
     subresource = following.text("statusSubresource") or "status"
     username = _username(following, "statusPatchAs")
-    steps += [_patch(item, reference) for item in listed]
-    if template and not listed:
-        made = following.parse("statusTemplate", lambda text: _template(text, reference))
-        steps.append(Patch(made, _default_type(reference), "status", subresource, username))
+    steps += [_patch(item, reference) for item in patches]
+    if template and not patches:
+        parsed = following.parse("statusTemplate", lambda text: _template(text, reference))
+        steps.append(Patch(parsed, _default_type(reference), "status", subresource, username))
     if following.boolean("delete"):
         steps.append(Delete())
     following.finish()
