@@ -117,7 +117,7 @@ class Levels:
         everybody = [{"subjects": [{"kind": "User", "user": {"name": "*"}}], "resourceRules": [ANY_RESOURCE]}]
         by_user = {"type": "ByUser"}
         found = schema(rules=everybody, priorityLevelConfiguration={"name": "l"}, distinguisherMethod=by_user)
-        self.control._schemas.classify = lambda asked: found  # type: ignore[method-assign]
+        self.control._schemas.classify = lambda request: found  # type: ignore[method-assign]
         self.control._configure([level_])
 
     async def request(self, user: str, log: list[str], seconds: float = 0.0) -> str:

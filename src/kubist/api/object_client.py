@@ -112,18 +112,18 @@ class ObjectClient:
 
     def resource(self, resource: str, group: str = "", name: str = "") -> Resource:
         """A resource in its stored version. Raises 404 for the named object if the resource is not served."""
-        found = self.resources.stored(group, resource)
-        if found is None:
+        api_resource = self.resources.stored(group, resource)
+        if api_resource is None:
             raise status.not_found(group, resource, name)
-        return found
+        return api_resource
 
     def collection(self, resource: str, *, group: str = "") -> Collection:
         return self.registry.collection(self.resource(resource, group))
 
     def labelled(self, resource: str, namespace: str, *, group: str = "") -> EntryList:
         """Cache entries of a namespace. Callers can check labels before parsing."""
-        found = self.resource(resource, group)
-        return [*self.registry.collection(found).below(f"{found.prefix}{namespace}/")]
+        api_resource = self.resource(resource, group)
+        return [*self.registry.collection(api_resource).below(f"{api_resource.prefix}{namespace}/")]
 
     def parsed(self, entry: Entry) -> Object:
         """Parsed object of an entry. It is shared and must not be changed."""
@@ -137,25 +137,25 @@ class ObjectClient:
         return obj
 
     def _request(
-        self, verb: str, found: Resource, namespace: str, name: str, subresource: str = ""
+        self, verb: str, resource: Resource, namespace: str, name: str, subresource: str = ""
     ) -> ResourceRequest:
         """Request of the actor, without HTTP."""
-        line = (found.group, found.version, namespace, found.resource, subresource, name)
+        line = (resource.group, resource.version, namespace, resource.resource, subresource, name)
         info = RequestInfo("", verb, True, *line)
         ctx = ResourceRequest(self._api, Request("", "", "", {}), info, {}, self._actor.user)
-        ctx.set_resource(found)
+        ctx.set_resource(resource)
         ctx.field_manager = self._actor.field_manager
         return ctx
 
     async def create(self, resource: str, obj: Object, namespace: str = "", *, group: str = "") -> Object:
         name = obj["metadata"].get("name", "")
-        found = self.resource(resource, group, name)
-        ctx = self._request("create", found, namespace, name)
-        obj = body.decode_parsed(obj, [], body.expected(found)).object
-        if found.namespaced:
+        api_resource = self.resource(resource, group, name)
+        ctx = self._request("create", api_resource, namespace, name)
+        obj = body.decode_parsed(obj, [], body.expected(api_resource)).object
+        if api_resource.namespaced:
             obj["metadata"]["namespace"] = namespace
-        found.strategy.default(obj)
-        obj = managed_fields.track(ctx, obj, None, found.strategy.reset_fields)
+        api_resource.strategy.default(obj)
+        obj = managed_fields.track(ctx, obj, None, api_resource.strategy.reset_fields)
         if self._actor.admission:
             await self._api.admission.admit(ctx, obj, None)
         outcome = await write_path.insert_object(ctx, obj)
@@ -167,16 +167,16 @@ class ObjectClient:
     ) -> Object | None:
         """Reads, edits and writes the object or subresource like PUT, with retries on conflicts. None if the
         edit changes nothing or the object does not exist."""
-        found = self.resource(resource, group)
-        return await self.update_of(found, name, namespace, edit, subresource)
+        api_resource = self.resource(resource, group)
+        return await self.update_of(api_resource, name, namespace, edit, subresource)
 
     async def update_of(
-        self, found: Resource, name: str, namespace: str, edit: Edit, subresource: str = ""
+        self, resource: Resource, name: str, namespace: str, edit: Edit, subresource: str = ""
     ) -> Object | None:
-        path = found.strategy.subresources[subresource] if subresource else found.strategy
+        path = resource.strategy.subresources[subresource] if subresource else resource.strategy
         assert isinstance(path, Update)
         for attempt in range(RETRIES):
-            ctx = self._request("update", found, namespace, name, subresource)
+            ctx = self._request("update", resource, namespace, name, subresource)
 
             async def transform(
                 old: Object | None, fresh: write_path.Fresh, ctx: ResourceRequest = ctx
@@ -205,7 +205,7 @@ class ObjectClient:
 
     async def patch(
         self,
-        found: Resource,
+        resource: Resource,
         name: str,
         namespace: str,
         kind: str,
@@ -220,22 +220,22 @@ class ObjectClient:
         query = {"fieldManager": self._actor.field_manager}
         if kind == APPLY:
             query["force"] = "true"
-        line = (found.group, found.version, namespace, found.resource, subresource, name)
+        line = (resource.group, resource.version, namespace, resource.resource, subresource, name)
         info = RequestInfo("", "patch", True, *line)
         if user is not None:
-            asked = attributes(user, info)
-            verdict = await self._api.authorization.verdict(asked)
+            auth_query = attributes(user, info)
+            verdict = await self._api.authorization.verdict(auth_query)
             if not verdict.allowed:
-                raise asked.forbidden(verdict.reason)
+                raise auth_query.forbidden(verdict.reason)
         headers = {"content-type": kind}
         request = Request("PATCH", "", "", headers, orjson.dumps(document))
         ctx = ResourceRequest(self._api, request, info, query, user or self._actor.user)
-        ctx.set_resource(found)
+        ctx.set_resource(resource)
         await patch(ctx)
 
-    async def in_version(self, found: Resource, entry: Entry) -> Object:
+    async def in_version(self, resource: Resource, entry: Entry) -> Object:
         """Object of an entry in the version of a resource."""
-        ctx = self._request("get", found, entry.namespace, entry.name)
+        ctx = self._request("get", resource, entry.namespace, entry.name)
         obj = await decode_entry(ctx, entry)
         return to_request_version(ctx, obj) if is_converted(ctx) else obj
 
@@ -246,19 +246,19 @@ class ObjectClient:
         entry = await self.registry.read(ctx.resource, namespace, name)
         if entry is None:
             raise ctx.not_found()
-        gone, held = await self._remove(ctx, entry, options)
-        return held.object() if held is not None else gone
+        gone, remaining_entry = await self._remove(ctx, entry, options)
+        return remaining_entry.object() if remaining_entry is not None else gone
 
-    async def delete_entry(self, found: Resource, entry: Entry, **options: Any) -> Entry | None:
+    async def delete_entry(self, resource: Resource, entry: Entry, **options: Any) -> Entry | None:
         """Deletes an object. Returns the entry that remains (finalizers or grace period), or None if it is deleted."""
-        ctx = self._request("delete", found, entry.namespace, entry.name)
+        ctx = self._request("delete", resource, entry.namespace, entry.name)
         try:
-            _, held = await self._remove(ctx, entry, options)
+            _, remaining_entry = await self._remove(ctx, entry, options)
         except status.APIError as error:
             if error.code != 404:
                 raise
             return None
-        return held
+        return remaining_entry
 
     async def _remove(
         self, ctx: ResourceRequest, entry: Entry, options: Object

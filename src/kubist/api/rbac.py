@@ -22,19 +22,19 @@ MOST_HELD = 4_096
 FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
-def uncovered(owner: list[Object], wanted: list[Object]) -> list[Object]:
+def uncovered(owner: list[Object], rules: list[Object]) -> list[Object]:
     """Permissions of `wanted` that no rule of `owner` grants, each as a rule with single values. Empty only if all
     are granted. At most MOST are listed."""
-    held = Held(owner)
-    found: list[Object] = []
-    for rule in wanted:
-        if len(found) >= MOST:
+    grants = Held(owner)
+    gaps: list[Object] = []
+    for rule in rules:
+        if len(gaps) >= MOST:
             break
-        if (example := held.lacks(rule)) is None:
+        if (example := grants.lacks(rule)) is None:
             continue
-        missing = (one for one in islice(permissions(rule), STEPS) if held.lacks(one) is not None)
-        found += list(islice(missing, MOST - len(found))) or [example]
-    return found
+        missing = (one for one in islice(permissions(rule), STEPS) if grants.lacks(one) is not None)
+        gaps += list(islice(missing, MOST - len(gaps))) or [example]
+    return gaps
 
 
 def permissions(rule: Object) -> Iterator[Object]:
@@ -86,8 +86,8 @@ class Held:
                 ("verbs", verbs),
                 ("resourceNames", names),
             ]
-            if (found := _Search(things).missing()) is not None:
-                return found
+            if (gap := _Search(things).missing()) is not None:
+                return gap
         urls = self._alike(rule, "nonResourceURLs", self._url)
         if not urls or not verbs:
             return None
@@ -95,10 +95,10 @@ class Held:
 
     def _alike(self, rule: Object, field: str, mask: Callable[[str, str], int]) -> dict[int, str | None]:
         """One value for each set of rules that match it. Values that match the same rules need no second check."""
-        found: dict[int, str | None] = {}
+        values: dict[int, str | None] = {}
         for value in rule.get(field) or ():
-            found.setdefault(mask(field, value), value)
-        return found
+            values.setdefault(mask(field, value), value)
+        return values
 
     def _named(self, field: str, value: str) -> int:
         masks = self._masks[field]
@@ -108,17 +108,17 @@ class Held:
         return self._masks[field].get(value, 0) | self._unnamed
 
     def _resource(self, field: str, value: str) -> int:
-        found = self._named(field, value)
+        mask = self._named(field, value)
         _, slash, subresource = value.partition("/")
-        return found | self._masks[field].get(f"*/{subresource}", 0) if slash else found
+        return mask | self._masks[field].get(f"*/{subresource}", 0) if slash else mask
 
     def _url(self, field: str, value: str) -> int:
-        found = self._masks[field].get(value, 0)
+        mask = self._masks[field].get(value, 0)
         for length in self._prefix_lengths:
             if length > len(value):
                 break
-            found |= self._url_prefixes.get(value[:length], 0)
-        return found
+            mask |= self._url_prefixes.get(value[:length], 0)
+        return mask
 
 
 class _Search:
@@ -141,9 +141,9 @@ class _Search:
         field, values = self._fields[level]
         for mask, value in values.items():
             self._steps += 1
-            found = self.missing(level + 1, rules & mask)
-            if found is not None or self._steps > STEPS:
-                return {field: [value], **(found or {})} if value is not None else found or {}
+            gap = self.missing(level + 1, rules & mask)
+            if gap is not None or self._steps > STEPS:
+                return {field: [value], **(gap or {})} if value is not None else gap or {}
         return None
 
 

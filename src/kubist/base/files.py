@@ -43,8 +43,8 @@ def create(path: Path) -> int:
 def tighten(descriptor: int) -> None:
     """Makes a file private (0600) if users other than owner and group have access. Devices and pipes keep their
     mode."""
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_mode & 0o007:
+    info = os.fstat(descriptor)
+    if stat.S_ISREG(info.st_mode) and info.st_mode & 0o007:
         os.fchmod(descriptor, FILE_MODE)
 
 

@@ -14,10 +14,10 @@ _COLOURS = ("auto", "always", "never")
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    argv = sys.argv[1:] if arguments is None else arguments
     gc.disable()  # Objects made at start are permanent. `runtime.run` enables it again.
     try:
-        code = _run(given)
+        code = _run(argv)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         if error.filename is None:
             return fail(f"the output cannot be written: {error.strerror}")
-        return fail(name_flag(explain(error), given))
+        return fail(name_flag(explain(error), argv))
     finally:
         gc.enable()
         if arguments is None:
@@ -50,19 +50,19 @@ def _end_on_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _run(given: list[str]) -> int:
-    while given and given[0].partition("=")[0] == "--color":
-        _, equals, when = given[0].partition("=")
-        given = given[1:]
+def _run(argv: list[str]) -> int:
+    while argv and argv[0].partition("=")[0] == "--color":
+        _, equals, when = argv[0].partition("=")
+        argv = argv[1:]
         if not equals:
-            when, given = (given[0], given[1:]) if given else ("", [])
+            when, argv = (argv[0], argv[1:]) if argv else ("", [])
         if when not in _COLOURS:
             return fail(f'invalid argument "{when}" for "--color" flag: must be auto, always or never', USAGE)
         # Saves start-up time: few calls choose colours.
         from kubist.base.terminal import choose_colours
 
         choose_colours(when)
-    name, rest = (given[0], given[1:]) if given else ("help", [])
+    name, rest = (argv[0], argv[1:]) if argv else ("help", [])
     name = {"--help": "help", "-h": "help", "--version": "version", "-V": "version"}.get(name, name)
     command = find(name)
     if command is not None:

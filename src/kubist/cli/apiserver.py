@@ -95,5 +95,5 @@ def _serve(values: dict[str, list[str]], known: dict[str, Flag], adapt: Adapt | 
     problem = attempt(lambda: Server(config), announce, sock)
     if problem is None:
         return 0
-    given = [f"--{name}={value}" for name, rows in values.items() for value in rows]
-    return fail(name_flag(str(problem), given), problem.exit_code)
+    arguments = [f"--{name}={value}" for name, rows in values.items() for value in rows]
+    return fail(name_flag(str(problem), arguments), problem.exit_code)

@@ -101,11 +101,11 @@ def back_up(directory: Path, target: Path) -> str:
             write_digest(copy)
         copy.commit()
         with watched("Checking the backup", copy):
-            found = all_damages(copy)
-            objects, revision = (0, 0) if found else summary(copy)
-        if found:
+            flaws = all_damages(copy)
+            objects, revision = (0, 0) if flaws else summary(copy)
+        if flaws:
             raise StoreDamaged(
-                f"{source} is damaged: {found[0]}. No backup was made; "
+                f"{source} is damaged: {flaws[0]}. No backup was made; "
                 f"`kubist doctor --data-dir {shlex.quote(str(directory))}` says more"
             )
         sealed = sealed_values(copy)
@@ -144,8 +144,8 @@ def _read_keys(directory: Path) -> dict[str, bytes]:
     if not directory.is_dir():
         return {}
     with files.locked(directory):
-        found = sorted(path for path in directory.iterdir() if path.is_file() and path.name[0] != ".")
-        return {path.name: path.read_bytes() for path in found}
+        paths = sorted(path for path in directory.iterdir() if path.is_file() and path.name[0] != ".")
+        return {path.name: path.read_bytes() for path in paths}
 
 
 def _write_table(copy: sqlite3.Connection, keys: dict[str, bytes]) -> None:
@@ -177,10 +177,10 @@ def restore(source: Path, directory: Path, confirm: Callable[[str], None]) -> st
         raise ValueError(f"{source} is the store itself: choose another --file")
     with open_database(source) as backup:
         with watched("Checking the backup", backup):
-            found = all_damages(backup)
-            objects, revision = (0, 0) if found else summary(backup)
-        if found:
-            raise StoreDamaged(f"{source} is damaged: {found[0]}. Nothing was changed; choose another --file")
+            flaws = all_damages(backup)
+            objects, revision = (0, 0) if flaws else summary(backup)
+        if flaws:
+            raise StoreDamaged(f"{source} is damaged: {flaws[0]}. Nothing was changed; choose another --file")
         keys = _table(backup)
         files.make_directory(directory)
         lock = take_lock(str(path))

@@ -76,18 +76,18 @@ def _next(served: Served) -> list[tuple[str, str]]:
     """Three commands."""
     where = served.selection
     kubist = program()
-    found = [("kubectl get namespaces", "see that it works")]
+    rows = [("kubectl get namespaces", "see that it works")]
     if served.detached:
-        found.append((f"{kubist} status{where}", "show its health"))
-        found.append((f"{kubist} stop{where}", "stop it"))
-        return found
+        rows.append((f"{kubist} status{where}", "show its health"))
+        rows.append((f"{kubist} stop{where}", "stop it"))
+        return rows
     if served.workloads:
-        found.append(("kubectl create deployment web --image=nginx", "pods become ready without a container"))
+        rows.append(("kubectl create deployment web --image=nginx", "pods become ready without a container"))
     else:
         where = " --in-memory" if served.in_memory else where
-        found.append((f"{kubist} serve{where} --workloads", "with simulated pods; stop this server first"))
-    found.append((f"{kubist} help exec", "run tests against a temporary server"))
-    return found
+        rows.append((f"{kubist} serve{where} --workloads", "with simulated pods; stop this server first"))
+    rows.append((f"{kubist} help exec", "run tests against a temporary server"))
+    return rows
 
 
 def program() -> str:
@@ -98,7 +98,7 @@ def program() -> str:
     started = sys.argv[0]
     if os.path.basename(started) != "kubist" or not os.path.exists(started):
         return "kubist"  # `python -m kubist`
-    found = shutil.which("kubist")
-    if found is not None and os.path.samefile(found, started):
+    path = shutil.which("kubist")
+    if path is not None and os.path.samefile(path, started):
         return "kubist"
     return shlex.quote(started)

@@ -50,8 +50,8 @@ class Refused(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    action, name, given = _separate(arguments)
-    values = flags.parse(given, {flag.name: flag for flag in FLAGS})
+    action, name, rest = _separate(arguments)
+    values = flags.parse(rest, {flag.name: flag for flag in FLAGS})
     if "help" in values:
         return help.show(TITLE, FLAGS)
     if action not in ACTIONS:
@@ -80,11 +80,11 @@ def main(arguments: list[str]) -> int:
 def _separate(arguments: list[str]) -> tuple[str, str, list[str]]:
     """Action, name, and the arguments that are flags."""
     words: list[str] = []
-    given = list(arguments)
-    while given and not given[0].startswith("-") and len(words) < 2:
-        words.append(given.pop(0))
+    rest = list(arguments)
+    while rest and not rest[0].startswith("-") and len(words) < 2:
+        words.append(rest.pop(0))
     action, name = [*words, *("list", "")[len(words) :]]
-    return action, name, given
+    return action, name, rest
 
 
 class Connection:
@@ -102,16 +102,16 @@ class Connection:
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
             response = connection.getresponse()
-            found = json.loads(response.read() or b"{}")
+            answer = json.loads(response.read() or b"{}")
         except ValueError:
             raise Refused("the server has no clusters: start it with `kubist serve --clusters`") from None
         finally:
             connection.close()
-        if response.status == 404 and not found.get("details", {}).get("name"):
+        if response.status == 404 and not answer.get("details", {}).get("name"):
             raise Refused("the server has no clusters: start it with `kubist serve --clusters`")
         if response.status >= 400:
-            raise Refused(str(found.get("message") or f"the server responded {response.status}"))
-        return found
+            raise Refused(str(answer.get("message") or f"the server responded {response.status}"))
+        return answer
 
 
 def _run(server: Connection, action: str, name: str, body: Any, values: dict[str, list[str]]) -> str:
@@ -133,8 +133,8 @@ def _run(server: Connection, action: str, name: str, body: Any, values: dict[str
 
 def _specification(name: str, values: dict[str, list[str]]) -> dict[str, Any]:
     """Body of the request that creates a cluster."""
-    given = {flag: values[flag][-1] for flag in ("storage", "fork", "snapshot") if flag in values}
-    body: dict[str, Any] = {"name": name} | given
+    options = {flag: values[flag][-1] for flag in ("storage", "fork", "snapshot") if flag in values}
+    body: dict[str, Any] = {"name": name} | options
     if "time-to-live" in values:
         body["timeToLive"] = values["time-to-live"][-1]
     if "backup" in values:

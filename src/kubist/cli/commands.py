@@ -45,14 +45,14 @@ def all_commands() -> dict[str, tuple[str, str]]:
 
 def find(name: str) -> Callable[[list[str]], int] | None:
     """Function of a command; None for an unknown name."""
-    found = all_commands().get(name)
-    if found is None:
+    entry = all_commands().get(name)
+    if entry is None:
         return None
     # Saves start-up time: a command loads only its own module.
     import signal
     from importlib import import_module
 
-    module, _, function = found[0].partition(":")
+    module, _, function = entry[0].partition(":")
     # Some modules in C crash if Ctrl-C interrupts their import.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:

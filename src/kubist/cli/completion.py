@@ -67,9 +67,9 @@ def _argument(command: str, before: list[str], current: str) -> list[str]:
     shorts = {f"-{flag.short}": flag for flag in flags.values() if flag.short}
     if before:
         last = before[-1]
-        asked = shorts.get(last) or (flags.get(last[2:]) if last.startswith("--") else None)
-        if asked is not None and asked.type != "bool" and not asked.type.startswith("version"):
-            return _values(asked, current)
+        last_flag = shorts.get(last) or (flags.get(last[2:]) if last.startswith("--") else None)
+        if last_flag is not None and last_flag.type != "bool" and not last_flag.type.startswith("version"):
+            return _values(last_flag, current)
     if current.startswith("-"):
         return _flag_or_value(current, flags)
     return [FILES] if command in ("envtest", "validate", "replay") else []
@@ -81,8 +81,8 @@ def _flags(command: str) -> Iterable[Flag]:
     if command == "envtest":
         return (Flag("warm", "bool", "", "Start a helper, so that kube-apiserver starts faster."),)
     place = all_commands()[command][0].partition(":")[0]
-    found = getattr(import_module(f"kubist.cli.{place}"), "FLAGS", ())
-    return tuple(found[command] if isinstance(found, dict) else found)
+    flags = getattr(import_module(f"kubist.cli.{place}"), "FLAGS", ())
+    return tuple(flags[command] if isinstance(flags, dict) else flags)
 
 
 def _flag_or_value(current: str, flags: dict[str, Flag]) -> list[str]:
@@ -92,7 +92,7 @@ def _flag_or_value(current: str, flags: dict[str, Flag]) -> list[str]:
         if flag is None:
             return []
         values = _values(flag, value) if flag.type != "bool" else _matching(("true", "false"), value)
-        return [found if found.startswith(":") else f"{name}={found}" for found in values]
+        return [candidate if candidate.startswith(":") else f"{name}={candidate}" for candidate in values]
     known = {**flags, "help": Flag("help", "bool", "", "Show the help.")}
     return [f"--{flag.name}\t{flag.help}" for flag in known.values() if f"--{flag.name}".startswith(current)]
 
@@ -254,7 +254,7 @@ def main(arguments: list[str]) -> int:
     if arguments in (["--help"], ["-h"]):
         return help.show(TITLE.rstrip(), ())
     if len(arguments) != 1 or arguments[0] not in _SCRIPTS:
-        given = f"{arguments[0]!r} is no shell that it knows" if arguments else "the shell is missing"
-        raise FlagError(f"{given}: the usage is kubist completion {'|'.join(SHELLS)}")
+        problem = f"{arguments[0]!r} is no shell that it knows" if arguments else "the shell is missing"
+        raise FlagError(f"{problem}: the usage is kubist completion {'|'.join(SHELLS)}")
     print(_SCRIPTS[arguments[0]], end="")
     return 0

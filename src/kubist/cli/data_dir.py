@@ -27,5 +27,5 @@ def default_data_dir() -> Path:
 
 def data_dir(values: dict[str, list[str]]) -> Path:
     """Data directory that the flags name, or the default."""
-    given = values.get("data-dir", [""])[-1]
-    return Path(given) if given else default_data_dir()
+    value = values.get("data-dir", [""])[-1]
+    return Path(value) if value else default_data_dir()

@@ -105,9 +105,9 @@ def _become_server(
 
 def _explain(lines: list[str], path: Path, code: int) -> int:
     """Prints the error message of a server that did not start. Returns its exit code."""
-    found = [line for line in lines if line.startswith("kubist: ")]
-    if found:
-        fail(found[-1].removeprefix("kubist: "))
+    messages = [line for line in lines if line.startswith("kubist: ")]
+    if messages:
+        fail(messages[-1].removeprefix("kubist: "))
         return code
     cause = f"signal {-code} ended it" if code < 0 else f"exit code {code}"
     fail(f"the server did not become ready: {cause}. Its log is {path}")

@@ -52,11 +52,11 @@ def main(arguments: list[str]) -> int:
     at = arguments.index("--") if "--" in arguments else len(arguments)
     if at == len(arguments) and arguments and not arguments[0].startswith("-"):
         raise flags.FlagError(f"put -- before the command: kubist exec -- {shlex.join(arguments)}")
-    given, command = arguments[:at], arguments[at + 1 :]
+    options, command = arguments[:at], arguments[at + 1 :]
     known = {flag.name: flag for flag in FLAGS}
-    if given and not given[0].startswith("-"):
-        raise flags.FlagError(f"put -- before the command: kubist exec -- {' '.join(given)}")
-    values = flags.parse(given, known)
+    if options and not options[0].startswith("-"):
+        raise flags.FlagError(f"put -- before the command: kubist exec -- {' '.join(options)}")
+    values = flags.parse(options, known)
     if "help" in values:
         return help.show(TITLE, FLAGS)
     if not command:
@@ -129,10 +129,10 @@ def _run(command: list[str], cluster: Cluster, signals: _Signals) -> int:
     try:
         code = signals.start(command, variables).wait()
     except OSError as error:
-        found = not isinstance(error, FileNotFoundError)
+        exists = not isinstance(error, FileNotFoundError)
         return fail(
             f"{command[0]} cannot be run: {_reason(error, command[0])}: check the command after --",
-            NOT_EXECUTABLE if found else NOT_FOUND,
+            NOT_EXECUTABLE if exists else NOT_FOUND,
         )
     return code if code >= 0 else 128 - code
 

@@ -58,17 +58,17 @@ OWN = (
 def of_kube_apiserver() -> dict[str, Flag]:
     with open(os.path.join(os.path.dirname(__file__), "flags.json"), "rb") as file:
         groups = json.load(file)
-    found = {
+    flags = {
         name: Flag(name, type_, default, help_[0] if help_ else "", group)
         for group, rows in groups.items()
         for name, type_, default, *help_ in rows
     }
-    return found | {flag.name: flag for flag in OWN}
+    return flags | {flag.name: flag for flag in OWN}
 
 
 def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[str]]:
     """Values given for each flag, in order. `--help` is part of the result."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     rest = list(arguments)
     shorts = {flag.short: flag.name for flag in flags.values() if flag.short}
     while rest:
@@ -78,7 +78,7 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
         name, equals, value = word.lstrip("-").partition("=")
         name = shorts.get(name) or name.replace("_", "-")
         if name in ("help", "h"):
-            found["help"] = ["true"]
+            values["help"] = ["true"]
             continue
         flag = flags.get(name)
         if flag is None:
@@ -90,8 +90,8 @@ def parse(arguments: Iterable[str], flags: dict[str, Flag]) -> dict[str, list[st
                 raise FlagError(f"flag needs an argument: --{name}")
             else:
                 value = rest.pop(0)
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def _hint(name: str, flags: Iterable[str]) -> str:

@@ -68,14 +68,14 @@ def has_effect(name: str) -> bool:
 def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -> Config:
     """`base` with the values of the flags. Raises FlagError for invalid or unsupported values."""
     changes: dict[str, Any] = {}
-    for name, given in values.items():
-        if wrong := rejection(name, flags[name].default, given):
+    for name, texts in values.items():
+        if wrong := rejection(name, flags[name].default, texts):
             raise FlagError(wrong)
         if name in HARMLESS:
             log.info("--%s has no effect here: %s", name, HARMLESS[name])
         elif has_effect(name):
             field = _field(name)
-            value = convert(flags[name], given, getattr(base, field))
+            value = convert(flags[name], texts, getattr(base, field))
             changes[field] = not value if name == "disable-http2-serving" else value
     rest = {name: _shown(flag, values.get(name)) for name, flag in flags.items() if not has_effect(name)}
     made = dataclasses.replace(base, **changes, flagz=rest)
@@ -129,28 +129,28 @@ _ZEROS = {
 }
 
 
-def _shown(flag: Flag, given: list[str] | None) -> str:
+def _shown(flag: Flag, values: list[str] | None) -> str:
     """Value of a flag without a field in Config, as /flagz shows it."""
-    if given is None:
+    if values is None:
         return flag.default or _ZEROS.get(flag.type, "")
     if flag.type in _LISTS:
-        return f"[{','.join(given)}]"
-    return given[-1]
+        return f"[{','.join(values)}]"
+    return values[-1]
 
 
 def asks_for_version(values: dict[str, list[str]]) -> bool:
     """Whether --version asks to print the version. With a version as value, the flag sets the reported version."""
-    given = values.get("version", ["false"])[-1]
-    return given == "raw" or (not given.startswith("v") and is_on(values, "version"))
+    value = values.get("version", ["false"])[-1]
+    return value == "raw" or (not value.startswith("v") and is_on(values, "version"))
 
 
 def is_on(values: dict[str, list[str]], name: str) -> bool:
     """Value of a switch without a Config field. Raises FlagError unless it is a boolean."""
-    given = values.get(name, ["false"])[-1]
+    value = values.get(name, ["false"])[-1]
     try:
-        return _boolean(given)
+        return _boolean(value)
     except ValueError as error:
-        raise FlagError(f'invalid argument "{given}" for "--{name}" flag: {error}') from None
+        raise FlagError(f'invalid argument "{value}" for "--{name}" flag: {error}') from None
 
 
 def check_combinations(values: dict[str, list[str]]) -> None:
@@ -181,25 +181,25 @@ def check_combinations(values: dict[str, list[str]]) -> None:
         raise FlagError("--in-memory contradicts --etcd-servers: leave one of them out")
 
 
-def convert(flag: Flag, given: list[str], current: Any) -> Any:
+def convert(flag: Flag, values: list[str], current: Any) -> Any:
     """Values of a flag converted to the type of its Config field."""
-    last = given[-1]
+    last = values[-1]
     if flag.name == "feature-gates":
         try:
-            return feature_gates.parse(given)
+            return feature_gates.parse(values)
         except ValueError as error:
             raise FlagError(str(error)) from None
     try:
-        for value in given:
+        for value in values:
             _check(flag, value)
         if flag.type in ("stringArray", "namedCertKey"):
-            return tuple(given)
+            return tuple(values)
         if flag.name == "oidc-required-claim":
-            return dict(_pair(value) for value in given)
+            return dict(_pair(value) for value in values)
         if isinstance(current, tuple):
-            return tuple(part.strip() for value in given for part in value.split(",") if part.strip())
+            return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
         if isinstance(current, dict):
-            return _pairs(given)
+            return _pairs(values)
         if isinstance(current, bool):
             return _boolean(last)
         if flag.type == "portRange":
@@ -290,9 +290,9 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
+def _pairs(values: list[str]) -> dict[str, str]:
     pairs = {}
-    for part in (part for value in given for part in value.split(",") if part):
+    for part in (part for value in values for part in value.split(",") if part):
         key, _, value = part.partition("=")
         pairs[key.strip()] = value.strip() or "true"
     return pairs
@@ -341,10 +341,10 @@ def out_of_range(config: Config) -> str:
     return ""
 
 
-def conflict(given: Container[str], config: Config) -> str:
+def conflict(flags: Container[str], config: Config) -> str:
     """Error message for contradicting flags; empty if there is none. `given` are the flags on the command line."""
-    oidc = any(name in given for name in _oidc_flags())
-    if config.authorization_config and any(name in given for name in _AUTHORIZATION):
+    oidc = any(name in flags for name in _oidc_flags())
+    if config.authorization_config and any(name in flags for name in _AUTHORIZATION):
         return (
             "--authorization-config can not be specified when --authorization-mode or "
             "--authorization-webhook-* flags are defined"
@@ -357,15 +357,15 @@ def conflict(given: Container[str], config: Config) -> str:
         return ""
     if oidc:
         return "authentication-config file and oidc-* flags are mutually exclusive"
-    if "anonymous-auth" in given:
+    if "anonymous-auth" in flags:
         # Saves start-up time: only --authentication-config needs it.
         from kubist.api.filters.authentication.configuration import load
 
         try:
-            found = load(config.authentication_config, config.service_account_issuer)
+            configuration = load(config.authentication_config, config.service_account_issuer)
         except (ValueError, OSError):
             return ""  # the start fails with the same error
-        if found.anonymous is not None:
+        if configuration.anonymous is not None:
             return (
                 "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in "
                 "authentication configuration file"

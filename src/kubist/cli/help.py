@@ -136,14 +136,14 @@ def coloured(text: str) -> str:
     text = fitted(text, columns())
     if paint("x", "bold") == "x":
         return text
-    text = re.sub(r"^(\S.*:)$", lambda found: paint(found[1], "bold", "green"), text, flags=re.MULTILINE)
+    text = re.sub(r"^(\S.*:)$", lambda match: paint(match[1], "bold", "green"), text, flags=re.MULTILINE)
     text = re.sub(
         r"^(  +)((?:-\w, )?--[\w-]+|[a-z]+(?=   ))",
-        lambda found: found[1] + paint(found[2], "bold", "cyan"),
+        lambda match: match[1] + paint(match[2], "bold", "cyan"),
         text,
         flags=re.MULTILINE,
     )
-    return re.sub(r"`([^`\n]+)`", lambda found: paint(found[1], "cyan"), text)
+    return re.sub(r"`([^`\n]+)`", lambda match: paint(match[1], "cyan"), text)
 
 
 def columns() -> int:
@@ -159,8 +159,8 @@ def fitted(text: str, width: int) -> str:
     if not width or max(map(len, text.split("\n"))) <= width:
         return text
     blocks = re.split(r"(?<=\n)(?=\s|\S[^\n]*:\n)|(?<=\n\n)", text)
-    rows = {block: found for block in blocks if (found := _ROW.match(block))}
-    is_beside = width - max((len(found[1]) for found in rows.values()), default=0) >= _SHORTEST_TEXT
+    rows = {block: match for block in blocks if (match := _ROW.match(block))}
+    is_beside = width - max((len(match[1]) for match in rows.values()), default=0) >= _SHORTEST_TEXT
     return "".join(_fitted(block, rows.get(block), width, is_beside) for block in blocks)
 
 

@@ -96,11 +96,11 @@ def holder(directory: Path) -> int | None:
         return None
     try:
         if sys.platform == "darwin":
-            asked = struct.pack(_FLOCK, 0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
-            _, _, pid, kind, _ = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+            request = struct.pack(_FLOCK, 0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+            _, _, pid, kind, _ = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, request))
         else:
-            asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+            request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, request))
     finally:
         os.close(descriptor)
     return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
@@ -109,8 +109,8 @@ def holder(directory: Path) -> int | None:
 def read_record(directory: Path, pid: int) -> Record | None:
     """Record of the process that holds the lock; None until it is ready."""
     try:
-        found: dict[str, Any] = json.loads((directory / RECORD).read_bytes())
-        record = Record(**{**found, "etcd_servers": tuple(found["etcd_servers"])})
+        fields: dict[str, Any] = json.loads((directory / RECORD).read_bytes())
+        record = Record(**{**fields, "etcd_servers": tuple(fields["etcd_servers"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return record if record.pid == pid or not pid else None
@@ -118,9 +118,9 @@ def read_record(directory: Path, pid: int) -> Record | None:
 
 def in_memory_servers() -> list[Path]:
     """Directories of this user's servers in memory."""
-    found = []
+    directories = []
     for directory in sorted(Path(tempfile.gettempdir()).glob("kubist-*")):
         with contextlib.suppress(OSError):
             if directory.stat().st_uid == os.geteuid() and holder(directory) is not None:
-                found.append(directory)
-    return found
+                directories.append(directory)
+    return directories

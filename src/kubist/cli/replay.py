@@ -51,13 +51,13 @@ def main(arguments: list[str]) -> int:
     output = values.get("output", ["text"])[-1]
     if output not in OUTPUTS:
         raise flags.FlagError(f'invalid argument "{output}" for "--output" flag: must be text or json')
-    given: dict[str, str] = {name: values[name][-1] for name in ACCESS if name in values}
-    if "server" not in given and ("token" in given or "certificate-authority" in given):
+    access: dict[str, str] = {name: values[name][-1] for name in ACCESS if name in values}
+    if "server" not in access and ("token" in access or "certificate-authority" in access):
         raise flags.FlagError("--token and --certificate-authority need --server")
-    return _run(Path(sources[0]), given, flags.is_on(values, "impersonate"), output)
+    return _run(Path(sources[0]), access, flags.is_on(values, "impersonate"), output)
 
 
-def _run(path: Path, given: dict[str, str], impersonate: bool, output: str) -> int:
+def _run(path: Path, access: dict[str, str], impersonate: bool, output: str) -> int:
     # Saves start-up time: wrong flags and `--help` need no server.
     from kubist.testbench.replay.source import MalformedRecording, check_lines
 
@@ -68,22 +68,22 @@ def _run(path: Path, given: dict[str, str], impersonate: bool, output: str) -> i
         print(error, file=sys.stderr)
         return fail(f"{len(error.problems)} lines of {path} are malformed; nothing was sent", USAGE)
     try:
-        report = _replay(path, given, impersonate)
+        report = _replay(path, access, impersonate)
     except ValueError as error:
         return fail(str(error), USAGE)
     print(json.dumps(report.state(), indent=2) if output == "json" else _text(path, report))
     return OK if report.same else FAILED
 
 
-def _replay(path: Path, given: dict[str, str], impersonate: bool) -> Report:
+def _replay(path: Path, access: dict[str, str], impersonate: bool) -> Report:
     # Saves start-up time: wrong flags and `--help` need no server.
     from kubist.testbench.replay.replay import replay_lines
     from kubist.testing.cluster import Cluster
 
-    if not given:
+    if not access:
         with Cluster() as cluster:
             return cluster.replay(path, impersonate=impersonate)
-    client = _client(given)
+    client = _client(access)
     try:
         with path.open("rb") as lines:
             return replay_lines(client, lines, impersonate=impersonate)
@@ -91,15 +91,15 @@ def _replay(path: Path, given: dict[str, str], impersonate: bool) -> Report:
         client.close()
 
 
-def _client(given: dict[str, str]) -> ReplayClient:
+def _client(access: dict[str, str]) -> ReplayClient:
     # Saves start-up time: a new server needs no kubeconfig.
     from kubist.testbench.replay.client import ReplayClient, read_kubeconfig, tls_context
 
-    if "kubeconfig" in given:
-        found = read_kubeconfig(Path(given["kubeconfig"]))
-        return ReplayClient(given.get("server") or found.server, found.context, found.token)
-    context = tls_context(given.get("certificate-authority"))
-    return ReplayClient(given["server"], context, given.get("token", ""))
+    if "kubeconfig" in access:
+        kubeconfig = read_kubeconfig(Path(access["kubeconfig"]))
+        return ReplayClient(access.get("server") or kubeconfig.server, kubeconfig.context, kubeconfig.token)
+    context = tls_context(access.get("certificate-authority"))
+    return ReplayClient(access["server"], context, access.get("token", ""))
 
 
 def _text(path: Path, report: Report) -> str:

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         raise flags.FlagError(
             "--snapshot needs --in-memory: `kubist restore` puts a backup into a data directory instead"
         )
-    settings = {name: given for name, given in values.items() if known[name] not in SWITCHES}
+    settings = {name: texts for name, texts in values.items() if known[name] not in SWITCHES}
     config = flags.config(settings, known, SERVE_DEFAULTS)
     if "*" in config.controllers:
         config = replace(config, controllers=(*config.controllers, "guidance"))
@@ -159,8 +159,8 @@ class Service:
         try:
             config = prepare(self.config, self.directory, in_memory=self.in_memory)
         except (StartError, OSError, ValueError) as error:
-            found = start_error(error)
-            return self._fail(found)
+            failure = start_error(error)
+            return self._fail(failure)
         made: list[Server] = []
 
         def make() -> Server:

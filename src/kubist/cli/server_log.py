@@ -54,14 +54,14 @@ def main(arguments: list[str]) -> int:
 
 def _number(text: str) -> int:
     try:
-        found = int(text)
-        if found < -1:
+        number = int(text)
+        if number < -1:
             raise ValueError
     except ValueError:
         raise flags.FlagError(
             f'invalid argument "{text}" for "--tail" flag: must be a number of lines, or -1'
         ) from None
-    return found
+    return number
 
 
 def _absence(directory: Path) -> str:
@@ -78,8 +78,8 @@ def _seek_last(file: BinaryIO, lines: int) -> None:
     if not lines or not end:
         return
     file.seek(end - 1)
-    wanted = lines if file.read(1) == b"\n" else lines - 1
-    position, found = end, 0
+    limit = lines if file.read(1) == b"\n" else lines - 1
+    position, count = end, 0
     while position > 0:
         length = min(_BLOCK, position)
         position -= length
@@ -87,8 +87,8 @@ def _seek_last(file: BinaryIO, lines: int) -> None:
         block = file.read(length)
         at = len(block)
         while (at := block.rfind(b"\n", 0, at)) >= 0:
-            found += 1
-            if found > wanted:
+            count += 1
+            if count > limit:
                 file.seek(position + at + 1)
                 return
     file.seek(0)

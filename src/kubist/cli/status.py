@@ -42,27 +42,27 @@ def main(arguments: list[str]) -> int:
     if form not in ("text", "json"):
         raise flags.FlagError(f'invalid argument "{form}" for "--output" flag: must be text or json')
     directory = data_dir(values)
-    found = examine(directory)
+    facts = examine(directory)
     if form == "json":
-        print(json.dumps(found, indent=2))
+        print(json.dumps(facts, indent=2))
     else:
-        print("\n".join(_lines(found, directory)))
-    if not found["running"]:
+        print("\n".join(_lines(facts, directory)))
+    if not facts["running"]:
         return NOT_RUNNING
-    return 0 if found["ready"] else FAILED
+    return 0 if facts["ready"] else FAILED
 
 
 def examine(directory: Path) -> dict[str, Any]:
     """Facts about the server of a directory, as `--output json` prints them."""
     pid = holder(directory)
-    found: dict[str, Any] = {"running": pid is not None, "ready": False, "dataDir": str(directory.absolute())}
+    facts: dict[str, Any] = {"running": pid is not None, "ready": False, "dataDir": str(directory.absolute())}
     if pid is None:
-        return found
-    found["pid"] = pid
+        return facts
+    facts["pid"] = pid
     record = read_record(directory, pid)
     if record is None:
-        return {**found, "health": "starting"}
-    found |= {
+        return {**facts, "health": "starting"}
+    facts |= {
         "address": record.url,
         "uptimeSeconds": max(0, int(now() - record.started)),
         "version": record.version,
@@ -73,7 +73,7 @@ def examine(directory: Path) -> dict[str, Any]:
         "log": str((directory / LOG).absolute()) if record.detached else None,
         "storeBytes": None if record.in_memory or record.etcd_servers else _store_bytes(directory),
     }
-    return found | health_of(directory, record)
+    return facts | health_of(directory, record)
 
 
 def _store_bytes(directory: Path) -> int:
@@ -119,30 +119,30 @@ def _reason(connection: http.client.HTTPConnection, name: str) -> str:
     return text.removeprefix("internal server error: ").strip()[:500]
 
 
-def _lines(found: dict[str, Any], directory: Path) -> list[str]:
-    if not found["running"]:
+def _lines(facts: dict[str, Any], directory: Path) -> list[str]:
+    if not facts["running"]:
         return not_running(directory)
     head = paint("Kubist is ready", "green", "bold")
-    if not found["ready"]:
+    if not facts["ready"]:
         head = paint(
-            f"Kubist runs, but is not ready: {found['health'].removeprefix('not ready: ')}", "yellow", "bold"
+            f"Kubist runs, but is not ready: {facts['health'].removeprefix('not ready: ')}", "yellow", "bold"
         )
-    rows = [("Process", str(found["pid"]) if found["pid"] else "in another container")]
-    if "address" in found:
-        stored = "in memory" if found["inMemory"] else found["dataDir"]
-        if found["etcdServers"]:
-            stored = f"in etcd at {', '.join(found['etcdServers'])}"
-        if found["storeBytes"] is not None:
-            stored += f" ({size(found['storeBytes'])})"
+    rows = [("Process", str(facts["pid"]) if facts["pid"] else "in another container")]
+    if "address" in facts:
+        stored = "in memory" if facts["inMemory"] else facts["dataDir"]
+        if facts["etcdServers"]:
+            stored = f"in etcd at {', '.join(facts['etcdServers'])}"
+        if facts["storeBytes"] is not None:
+            stored += f" ({size(facts['storeBytes'])})"
         rows = [
-            ("Address", found["address"]),
+            ("Address", facts["address"]),
             *rows,
-            ("Uptime", human_duration(found["uptimeSeconds"])),
-            ("Version", f"kubist {found['version']} (Kubernetes {found['kubernetesVersion']})"),
+            ("Uptime", human_duration(facts["uptimeSeconds"])),
+            ("Version", f"kubist {facts['version']} (Kubernetes {facts['kubernetesVersion']})"),
             ("Data", stored),
-            *([("Objects", f"{found['objects']:,}")] if "objects" in found else []),
-            ("Kubeconfig", found["kubeconfig"]),
-            ("Log", found["log"] or "on the terminal of the server"),
+            *([("Objects", f"{facts['objects']:,}")] if "objects" in facts else []),
+            ("Kubeconfig", facts["kubeconfig"]),
+            ("Log", facts["log"] or "on the terminal of the server"),
         ]
     return [head, *aligned(rows)]
 

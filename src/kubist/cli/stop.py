@@ -32,11 +32,11 @@ def main(arguments: list[str]) -> int:
     values = flags.parse(arguments, {flag.name: flag for flag in FLAGS})
     if "help" in values:
         return help.show(TITLE, FLAGS)
-    given = values.get("timeout", [TIMEOUT.default])[-1]
+    timeout = values.get("timeout", [TIMEOUT.default])[-1]
     try:
-        seconds = durations.seconds(given)
+        seconds = durations.seconds(timeout)
     except ValueError as error:
-        raise flags.FlagError(f'invalid argument "{given}" for "--timeout" flag: {error}') from None
+        raise flags.FlagError(f'invalid argument "{timeout}" for "--timeout" flag: {error}') from None
     directory = data_dir(values)
     pid = holder(directory)
     if pid is None:

@@ -162,7 +162,7 @@ def _problems(
 ) -> Iterator[str]:
     damage = damages(connection)
     if damage:
-        yield from (f"the file is damaged: {found}" for found in damage)
+        yield from (f"the file is damaged: {problem}" for problem in damage)
     try:
         yield from _bad_objects(connection, plain, progress)
     except sqlite3.DatabaseError as error:

@@ -135,10 +135,10 @@ REJECTED = {
 
 def rejection(name: str, default: str, values: list[str]) -> str:
     """Error message for rejected values of a flag; empty if they are allowed."""
-    found = REJECTED.get(name)
-    if found is None:
+    rule = REJECTED.get(name)
+    if rule is None:
         return ""
-    neutral = {default, *found.accepted, *(("", "false", "0") if not default else ())}
+    neutral = {default, *rule.accepted, *(("", "false", "0") if not default else ())}
     if default == "[]":
         neutral.add("")
     if all(value in neutral for value in values):
@@ -149,7 +149,7 @@ def rejection(name: str, default: str, values: list[str]) -> str:
         return ""
     if name == "egress-selector-config-file" and wrong != PROXIED:
         return f"--{name}: {wrong}"
-    return f"--{name} is not supported: {found.advice}"
+    return f"--{name} is not supported: {rule.advice}"
 
 
 PROXIED = "a selection uses a proxy"
@@ -164,18 +164,18 @@ def _egress_mistake(path: str) -> str:
 
     try:
         with open(path, "rb") as file:
-            found: Any = yaml.safe_load(file)
+            configuration: Any = yaml.safe_load(file)
     except OSError as error:
         return f"{path}: {error.strerror}"
     except (yaml.YAMLError, ValueError):
         return f"{path} is not YAML"
     if (
-        not isinstance(found, dict)
-        or found.get("kind") != "EgressSelectorConfiguration"
-        or found.get("apiVersion") not in _VERSIONS
+        not isinstance(configuration, dict)
+        or configuration.get("kind") != "EgressSelectorConfiguration"
+        or configuration.get("apiVersion") not in _VERSIONS
     ):
         return f"{path} is not an EgressSelectorConfiguration of {_VERSIONS[0]}"
-    selections = found.get("egressSelections") or []
+    selections = configuration.get("egressSelections") or []
     if not isinstance(selections, list):
         return f"{path}: egressSelections must be a list"
     for selection in selections:

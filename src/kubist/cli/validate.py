@@ -77,8 +77,8 @@ Example:
 
 def main(arguments: list[str]) -> int:
     known = {flag.name: flag for flag in FLAGS}
-    files, given = _separate(arguments, known)
-    values = flags.parse(given, known)
+    files, options = _separate(arguments, known)
+    values = flags.parse(options, known)
     if "help" in values:
         return help.show(TITLE, FLAGS)
     if not files:
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
     from kubist.server.runtime.run import explain, new_event_loop
     from kubist.testing.offline.validation import DEFAULTS, check
 
-    of_server = {name: found for name, found in values.items() if name in _OF_SERVER}
+    of_server = {name: texts for name, texts in values.items() if name in _OF_SERVER}
     config = flags.config(of_server, {name: known[name] for name in _OF_SERVER}, DEFAULTS)
     loud = logging.getLogger("kubist")
     level = loud.level
@@ -112,22 +112,22 @@ def main(arguments: list[str]) -> int:
 def _separate(arguments: list[str], known: dict[str, flags.Flag]) -> tuple[list[str], list[str]]:
     """Files, and flags with their values. Everything after `--` is a file."""
     files: list[str] = []
-    given: list[str] = []
+    options: list[str] = []
     rest = list(arguments)
     shorts = {flag.short: flag.name for flag in known.values() if flag.short}
     while rest:
         word = rest.pop(0)
         if word == "--":
-            return [*files, *rest], given
+            return [*files, *rest], options
         if word == "-" or not word.startswith("-"):
             files.append(word)
             continue
-        given.append(word)
+        options.append(word)
         name = word.lstrip("-")
         flag = known.get(shorts.get(name) or name.replace("_", "-"))
         if flag is not None and flag.type != "bool" and rest:
-            given.append(rest.pop(0))
-    return files, given
+            options.append(rest.pop(0))
+    return files, options
 
 
 def _last(values: dict[str, list[str]], name: str, default: str = "") -> str:
@@ -191,8 +191,8 @@ def _print(report: Report, values: dict[str, list[str]]) -> None:
     shows = flags.is_on(values, "show-defaults")
     stream = sys.stderr if shows and output == "text" else sys.stdout
     if shows and output == "text":
-        found = [stored for checked in report.objects if (stored := stored_object(checked)) is not None]
-        _write(sys.stdout, "---\n".join(yaml.dumps(stored).decode() for stored in found))
+        objects = [stored for checked in report.objects if (stored := stored_object(checked)) is not None]
+        _write(sys.stdout, "---\n".join(yaml.dumps(stored).decode() for stored in objects))
     if output == "text" or file:
         _write(stream, text(report, stream))
     if output == "text" and not file:

@@ -14,7 +14,7 @@ _LOWEST, _HIGHEST = (1, 33), (1, 36)
 
 def mistake(name: str, values: list[str]) -> str:
     """Error message for values that kube-apiserver v1.36 rejects too; empty if there are none."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for value in (part for text in values for part in text.split(",")):
         component, equals, version = value.partition("=")
         if not equals:
@@ -25,14 +25,14 @@ def mistake(name: str, values: list[str]) -> str:
             return f'could not parse "{version}" as version'
         if int(match[3] or 0):
             return f"patch version not allowed, got: {component}={version}"
-        if component in found:
-            return f"duplicate version flag, {component}={found[component]} and {component}={version}"
-        found[component] = version
-    for component, version in found.items():
+        if component in versions:
+            return f"duplicate version flag, {component}={versions[component]} and {component}={version}"
+        versions[component] = version
+    for component, version in versions.items():
         if component != "kube":
             return f"component not registered: {component}"
         major, minor = version.removeprefix("v").split(".")[:2]
         if not _LOWEST <= (int(major), int(minor)) <= _HIGHEST:
-            shown, highest = FLAGS[name]
-            return f"{shown} {version} is not between [1.33, {highest}]"
+            label, highest = FLAGS[name]
+            return f"{label} {version} is not between [1.33, {highest}]"
     return ""

@@ -110,7 +110,7 @@ def parse(values: Iterable[str]) -> dict[str, bool]:
         raise ValueError(
             "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
         )
-    wanted: dict[str, bool] = {}
+    flags: dict[str, bool] = {}
     for component, pairs in by_component.items():
         if component not in ("", "kube"):
             raise ValueError(f"component not registered: {component}")
@@ -121,15 +121,15 @@ def parse(values: Iterable[str]) -> dict[str, bool]:
             if text not in _TRUE and text not in _FALSE:
                 why = f'strconv.ParseBool: parsing "{text}": invalid syntax'
                 raise ValueError(f"invalid value of {name}={text}, err: {why}")
-            wanted[name] = text in _TRUE
-    return wanted
+            flags[name] = text in _TRUE
+    return flags
 
 
-def resolved(wanted: Mapping[str, bool], version: Version = SERVED) -> dict[str, bool]:
+def resolved(flags: Mapping[str, bool], version: Version = SERVED) -> dict[str, bool]:
     """Values of all gates. Raises ValueError for unknown and locked gates and for missing dependencies."""
     gates = known(version)
     errors = []
-    for name, value in wanted.items():
+    for name, value in flags.items():
         gate = gates.get(name)
         if gate is None:
             raise ValueError(f"unrecognized feature gate: {name}")
@@ -139,11 +139,11 @@ def resolved(wanted: Mapping[str, bool], version: Version = SERVED) -> dict[str,
             )
     values = {name: gate.default for name, gate in gates.items()}
     for switch, stage in _ALL.items():
-        if switch in wanted:
-            values |= {name: wanted[switch] for name, gate in gates.items() if gate.stage == stage}
-    values |= wanted
+        if switch in flags:
+            values |= {name: flags[switch] for name, gate in gates.items() if gate.stage == stage}
+    values |= flags
     for switch in _ALL:
-        values[switch] = wanted.get(switch, False)
+        values[switch] = flags.get(switch, False)
     if not errors:
         for name, gate in gates.items():
             missing = [needed for needed in gate.needs if not values[needed]]
@@ -156,37 +156,37 @@ def resolved(wanted: Mapping[str, bool], version: Version = SERVED) -> dict[str,
     return values
 
 
-def check(wanted: Mapping[str, bool]) -> None:
+def check(flags: Mapping[str, bool]) -> None:
     """Raises ValueError for gates that cannot be set."""
-    for name, value in _changed(wanted).items():
+    for name, value in _changed(flags).items():
         if name in REJECTED:
             raise ValueError(f"--feature-gates={name}={_go(value)} is not supported: {REJECTED[name]}")
 
 
-def log_ineffective(wanted: Mapping[str, bool]) -> None:
+def log_ineffective(flags: Mapping[str, bool]) -> None:
     """Logs the gates that have no effect here."""
-    for name, value in _changed(wanted).items():
+    for name, value in _changed(flags).items():
         if name not in EFFECTIVE and name not in MISSING:
             log.warning(
                 "--feature-gates=%s=%s has no effect here: the server behaves as with %s=%s",
                 *(name, _go(value), name, _go(not value)),
             )
     for name, effect in MISSING.items():
-        if wanted and resolved(wanted)[name]:
+        if flags and resolved(flags)[name]:
             log.warning("--feature-gates=%s=true: %s", name, effect)
 
 
-def _changed(wanted: Mapping[str, bool]) -> dict[str, bool]:
+def _changed(flags: Mapping[str, bool]) -> dict[str, bool]:
     """Named gates that leave their default."""
-    if not wanted:
+    if not flags:
         return {}
-    values, gates = resolved(wanted), known()
-    return {name: values[name] for name in wanted if name not in _ALL and values[name] != gates[name].default}
+    values, gates = resolved(flags), known()
+    return {name: values[name] for name in flags if name not in _ALL and values[name] != gates[name].default}
 
 
-def enabled(wanted: Mapping[str, bool], name: str, version: Version = SERVED) -> bool:
+def enabled(flags: Mapping[str, bool], name: str, version: Version = SERVED) -> bool:
     """Whether a gate of `EFFECTIVE` is on. `wanted` is `Config.feature_gates`."""
-    return resolved(wanted, version)[name] if wanted else _defaults(version)[name]
+    return resolved(flags, version)[name] if flags else _defaults(version)[name]
 
 
 def _go(value: bool) -> str:

@@ -122,17 +122,17 @@ class Server:
     async def _listen_to_store(self) -> None:
         """Checks a remote store periodically, for health checks and the log."""
         while True:
-            asked = asyncio.ensure_future(self.store.revision())
+            task = asyncio.ensure_future(self.store.revision())
             try:
-                await asyncio.wait([asked], timeout=STORE_SECONDS)
-                if not asked.done():
+                await asyncio.wait([task], timeout=STORE_SECONDS)
+                if not task.done():
                     self._heard(f"no response in {STORE_SECONDS:g} s")
-                await asked
+                await task
                 self._heard("")
             except StoreError as error:
                 self._heard(str(error))
             finally:
-                asked.cancel()
+                task.cancel()
             await asyncio.sleep(STORE_SECONDS)
 
     def _heard(self, silence: str) -> None:
@@ -176,8 +176,8 @@ class Server:
     async def _fill(self, port: int) -> None:
         """Fills the cache, creates bootstrap objects, and starts everything that follows the store."""
         await self.registry.start()
-        held = sum(len(collection.entries) for collection in self.registry.cache.collections.values())
-        log.info("read %d objects at revision %d", held, self.registry.cache.revision)
+        count = sum(len(collection.entries) for collection in self.registry.cache.collections.values())
+        log.info("read %d objects at revision %d", count, self.registry.cache.revision)
         self.api.admission.start(self.registry)
         if self.api.chores:
             await self._bootstrap(port)
@@ -306,7 +306,7 @@ class Server:
 def following(api: API) -> list[Callable[[], Coroutine[None, None, None]]]:
     """Tasks that reload configuration files, in every process of a server."""
     authenticators, authorizers = api.authentication.jwt, api.authorization.file
-    return [found.follow for found in (authenticators, authorizers) if found is not None]
+    return [source.follow for source in (authenticators, authorizers) if source is not None]
 
 
 def make_store(config: Config) -> Store:

@@ -93,7 +93,7 @@ class Hub:
         by_prefix, lengths = self._by_prefix, self._lengths
         if not by_prefix:
             return
-        found: dict[str, list[Event]] = {}
+        groups: dict[str, list[Event]] = {}
         for event in events:
             key = event.key
             for length in lengths:
@@ -101,8 +101,8 @@ class Hub:
                     break
                 prefix = key[:length]
                 if prefix in by_prefix:
-                    found.setdefault(prefix, []).append(event)
-        for prefix, below in found.items():
+                    groups.setdefault(prefix, []).append(event)
+        for prefix, below in groups.items():
             batch = Batch(revision, tuple(below))
             for subscription in by_prefix[prefix]:
                 subscription.push(batch)

@@ -26,13 +26,13 @@ async def take_image(cache: Cache) -> Image:
     """Image of a running server, which may go on writing."""
     await cache.catch_up()
     # No other task runs between these two, so the store is not older than the cache.
-    held = cache.image()
+    cache_image = cache.image()
     store = innermost(cache.store)
     if isinstance(store, MemoryStore):
-        return Image(store.image(), held)
-    scan = await store.scan(ROOT, revision=held.revision)
+        return Image(store.image(), cache_image)
+    scan = await store.scan(ROOT, revision=cache_image.revision)
     values = SortedDict((kv.key, kv) for kv in scan.items)
-    return Image(StoreImage(held.revision, held.revision, values), held)
+    return Image(StoreImage(cache_image.revision, cache_image.revision, values), cache_image)
 
 
 def innermost(store: Store) -> Store:

@@ -147,9 +147,9 @@ class MemoryStore:
             keys = islice(keys, limit + 1 + len(earlier))
         items: list[KeyValue]
         if earlier:
-            found: dict[str, KeyValue | None] = {key: values[key] for key in keys}
-            found |= earlier
-            items = [kv for key in sorted(found) if (kv := found[key]) is not None]
+            by_key: dict[str, KeyValue | None] = {key: values[key] for key in keys}
+            by_key |= earlier
+            items = [kv for key in sorted(by_key) if (kv := by_key[key]) is not None]
         else:
             items = [values[key] for key in keys]
         more = 0 < limit < len(items)
@@ -157,12 +157,12 @@ class MemoryStore:
 
     def _earlier_values(self, prefix: str, start: str, at: int) -> dict[str, KeyValue | None]:
         """Values at revision `at` of the keys that changed after it."""
-        found: dict[str, KeyValue | None] = {}
+        earlier: dict[str, KeyValue | None] = {}
         if at < self._revision:
             for event in islice(self._changes, self._place(at) + 1, None):
                 if event.key.startswith(prefix) and event.key >= start:
-                    found.setdefault(event.key, event.prev)
-        return found
+                    earlier.setdefault(event.key, event.prev)
+        return earlier
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> int:
         return await self._write(Write(key, value, 0, ttl))

@@ -342,11 +342,11 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
         max_bytes: int | None = None,
     ) -> Recording:
         """Records the requests of all clients: `with cluster.recording() as requests:`. The arguments restrict it."""
-        given = {key: value for key, value in locals().items() if key != "self"}
+        arguments = {key: value for key, value in locals().items() if key != "self"}
         # Saves start-up time: most tests record nothing.
         from kubist.testing import recording
 
-        return recording.Recording(self, recording.spec_of(given))
+        return recording.Recording(self, recording.spec_of(arguments))
 
     def replay(self, source: Source, *, impersonate: bool = False) -> Report:
         """Sends the requests of a recording or of an audit log to this cluster, and compares the statuses."""

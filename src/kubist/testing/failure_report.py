@@ -31,12 +31,12 @@ def has_requests(server: Server) -> bool:
 def collect(server: Server) -> list[Section]:
     """Titles and texts about a server, in whose event loop it runs."""
     since = server.bench.recorder.since if server.bench is not None else 0
-    found = (
+    sections = (
         ("kubist: last requests", _requests(server)),
         ("kubist: last Events", _events(server, since)),
         ("kubist: changed objects", _changes(server, since)),
     )
-    return [(title, "\n".join(line[:WIDTH] for line in lines)) for title, lines in found if lines]
+    return [(title, "\n".join(line[:WIDTH] for line in lines)) for title, lines in sections if lines]
 
 
 def _requests(server: Server) -> list[str]:
@@ -61,9 +61,9 @@ def _events(server: Server, since: int) -> list[str]:
         (int(event["metadata"]["resourceVersion"]), event)
         for event in server.api.cluster.list("events", None)
     ]
-    found = [event for version, event in versions if version > since]
-    found.sort(key=lambda event: (_event_time(event), int(event["metadata"]["resourceVersion"])))
-    return [_event_line(event) for event in found[-EVENTS:]]
+    events = [event for version, event in versions if version > since]
+    events.sort(key=lambda event: (_event_time(event), int(event["metadata"]["resourceVersion"])))
+    return [_event_line(event) for event in events[-EVENTS:]]
 
 
 def _event_time(event: Object) -> str:
@@ -88,8 +88,8 @@ def _changes(server: Server, since: int) -> list[str]:
             entry = change.new or change.old
             if entry is not None:
                 by_key.setdefault(entry.key, []).append(change)
-    shown = sorted(by_key.values(), key=lambda changes: changes[0].revision)
-    described = [lines for changes in shown if (lines := _described(changes[::-1]))]
+    groups = sorted(by_key.values(), key=lambda changes: changes[0].revision)
+    described = [lines for changes in groups if (lines := _described(changes[::-1]))]
     rows = [f"… {len(described) - OBJECTS} earlier objects"] if len(described) > OBJECTS else []
     return rows + [line for lines in described[-OBJECTS:] for line in lines]
 

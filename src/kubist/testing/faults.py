@@ -144,12 +144,12 @@ class ClusterFaults:
         for watches `cut_after` events, `pause`, `delay_events`, `withhold_bookmarks`; `stale_read`,
         `expire_history`, `take_lease`.
         """
-        given = {key: value for key, value in locals().items() if key not in ("self", "unknown")}
+        arguments = {key: value for key, value in locals().items() if key not in ("self", "unknown")}
         for argument in unknown:
             raise TypeError(f'faults.add() has no argument "{argument}"{did_you_mean(argument, ARGUMENTS)}')
         if isinstance(stale_read, int) and not isinstance(stale_read, bool):
-            given["stale_read"] = str(stale_read)
-        rule = {_camel_case(key): _plain(value) for key, value in given.items() if value is not None}
+            arguments["stale_read"] = str(stale_read)
+        rule = {_camel_case(key): _plain(value) for key, value in arguments.items() if value is not None}
         return Fault(self._request, self._request("POST", PATH, rule))
 
     def clear(self) -> None:

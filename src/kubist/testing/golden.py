@@ -37,14 +37,14 @@ def match(path: Path, lines: list[Object], *, responses: bool) -> None:
     expected = path.read_text()
     if text == expected:
         return
-    shown = list(
+    diff = list(
         difflib.unified_diff(expected.splitlines(), text.splitlines(), str(path), "recorded", lineterm="")
     )
-    if len(shown) > MOST_LINES:
-        shown = [*shown[:MOST_LINES], f"… and {len(shown) - MOST_LINES} more lines"]
+    if len(diff) > MOST_LINES:
+        diff = [*diff[:MOST_LINES], f"… and {len(diff) - MOST_LINES} more lines"]
     raise AssertionError(
         f"the requests differ from the golden file {path}; `pytest --kubist-update-golden` updates it\n"
-        + "\n".join(shown)
+        + "\n".join(diff)
     )
 
 
@@ -111,23 +111,23 @@ class Normaliser:
         text = _VOLATILE.sub(self._replaced, text)
         return _WORD.sub(self._named, text) if self._prefixes else text
 
-    def _replaced(self, found: re.Match[str]) -> str:
-        kind = str(found.lastgroup)
-        value = found[0]
+    def _replaced(self, match: re.Match[str]) -> str:
+        kind = str(match.lastgroup)
+        value = match[0]
         if kind == "time":
             return "<time>"
         return value if value in STABLE else self._placeholder(kind, value)
 
-    def _named(self, found: re.Match[str]) -> str:
-        prefix = self._prefixes.get(found[0])
-        return found[0] if prefix is None else prefix + self._placeholder("suffix", found[0])
+    def _named(self, match: re.Match[str]) -> str:
+        prefix = self._prefixes.get(match[0])
+        return match[0] if prefix is None else prefix + self._placeholder("suffix", match[0])
 
     def _placeholder(self, kind: str, value: str) -> str:
-        found = self._placeholders.get((kind, value))
-        if found is None:
+        placeholder = self._placeholders.get((kind, value))
+        if placeholder is None:
             number = self._counts[kind] = self._counts.get(kind, 0) + 1
-            found = self._placeholders[(kind, value)] = f"<{kind}-{number}>"
-        return found
+            placeholder = self._placeholders[(kind, value)] = f"<{kind}-{number}>"
+        return placeholder
 
 
 def _is_address(text: str) -> bool:
@@ -153,6 +153,6 @@ def _shown(normaliser: Normaliser, line: Object, responses: bool) -> str:
         text += f"  {line['patchType']}\n"
     for name in ("patch", "requestObject", "deleted", *(("responseObject",) if responses else ())):
         if name in line:
-            shown = yaml.dumps(normaliser.value(line[name])).decode()
-            text += f"  {name}:\n" + textwrap.indent(shown, "    ")
+            body = yaml.dumps(normaliser.value(line[name])).decode()
+            text += f"  {name}:\n" + textwrap.indent(body, "    ")
     return text

@@ -56,7 +56,7 @@ class HostedClusters:
         `limits` may have `objects`, `bytes` and `requests_per_second`. The cluster is deleted by `stop()`, at the
         end of a `with` block, or when its time to live is over.
         """
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "name": name,
             "fork": fork.name if isinstance(fork, LogicalCluster) else fork,
             "snapshot": snapshot,
@@ -69,18 +69,18 @@ class HostedClusters:
             "limits": {FIELDS.get(key, key): value for key, value in (limits or {}).items()},
         }
         body = {
-            FIELDS.get(key, key): value for key, value in asked.items() if value not in ("", None, [], {})
+            FIELDS.get(key, key): value for key, value in arguments.items() if value not in ("", None, [], {})
         }
         if controllers is not None:
-            body["controllers"] = asked["controllers"]  # an empty list means no control loops
+            body["controllers"] = arguments["controllers"]  # an empty list means no control loops
         made = LogicalCluster(self._host, self._host.request("POST", PATH, body))
         made.run(made._join_test())
         return made
 
     def __getitem__(self, name: str) -> LogicalCluster:
-        found = self._host.request("GET", f"{PATH}/{name}")
+        state = self._host.request("GET", f"{PATH}/{name}")
         kubeconfig = self._host.request("GET", f"{PATH}/{name}/kubeconfig")
-        return LogicalCluster(self._host, found | {"kubeconfig": kubeconfig})
+        return LogicalCluster(self._host, state | {"kubeconfig": kubeconfig})
 
     def __iter__(self) -> Iterator[str]:
         """Names of all clusters."""

@@ -34,10 +34,10 @@ def documents(sources: Iterable[Source]) -> list[Object]:
 
 
 def read_one(source: Source) -> Manifest:
-    found = read([source])
-    if len(found) != 1:
-        raise ValueError(f"the manifest has {len(found)} objects instead of one; use load()")
-    return found[0]
+    manifests = read([source])
+    if len(manifests) != 1:
+        raise ValueError(f"the manifest has {len(manifests)} objects instead of one; use load()")
+    return manifests[0]
 
 
 def comes_later(manifest: Manifest) -> bool:

@@ -72,10 +72,10 @@ class ObjectVerbs:
     @blocking
     def create(self, manifest: Source, *, namespace: str = "default") -> Object:
         """Creates one object: a dict, a text or a file. With `metadata.generateName` the server generates its name."""
-        found = reading.read_one(manifest)
-        resource = reading.resource_of(found, self._cluster.inner.resources, is_named=False)
-        path = references.path_of(resource, found.namespace or namespace)
-        return self._object("POST", path, found.value)
+        document = reading.read_one(manifest)
+        resource = reading.resource_of(document, self._cluster.inner.resources, is_named=False)
+        path = references.path_of(resource, document.namespace or namespace)
+        return self._object("POST", path, document.value)
 
     @blocking
     def get(self, reference: Reference, namespace: str = "default") -> Object:
@@ -95,15 +95,15 @@ class ObjectVerbs:
 
         `namespace=None` lists all namespaces. Every object has its apiVersion and kind.
         """
-        found = (
+        selection = (
             references.select(kind, namespace)
             if " " in kind.strip()
             else references.Selection(kind, namespace)
         )
-        found.label_selector = label_selector or found.label_selector
-        found.field_selector = field_selector or found.field_selector
-        resource = references.resource_of(self._cluster.inner.resources, found.kind)
-        path = references.path_of(resource, found.namespace) + found.query()
+        selection.label_selector = label_selector or selection.label_selector
+        selection.field_selector = field_selector or selection.field_selector
+        resource = references.resource_of(self._cluster.inner.resources, selection.kind)
+        path = references.path_of(resource, selection.namespace) + selection.query()
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [{**named, **item} for item in self.request("GET", path)["items"]]
 
@@ -158,18 +158,18 @@ class ObjectVerbs:
         Subdirectories are included. Namespaces and CRDs come first, and the other objects follow when the CRDs are
         served. Returns the applied objects in the order of the manifests. A directory without a manifest is an error.
         """
-        found = reading.read(manifests)
+        documents = reading.read(manifests)
         applied: dict[int, Object] = {}
         pending: Names = []
-        for index in sorted(range(len(found)), key=lambda index: reading.comes_later(found[index])):
-            manifest = found[index]
+        for index in sorted(range(len(documents)), key=lambda index: reading.comes_later(documents[index])):
+            manifest = documents[index]
             if pending and reading.comes_later(manifest):
                 self._await_crds(pending)
             applied[index] = self._apply(manifest, namespace)
             if manifest.kind == "CustomResourceDefinition":
                 pending.append(manifest.name)
         self._await_crds(pending)
-        return [applied[index] for index in range(len(found))]
+        return [applied[index] for index in range(len(documents))]
 
     def _apply(self, manifest: Manifest, namespace: str) -> Object:
         resource = reading.resource_of(manifest, self._cluster.inner.resources)

@@ -213,8 +213,8 @@ class Requests(Sequence[RecordedRequest]):
     requests.writes(to="deployments").by(user="system:serviceaccount:*")
     """
 
-    def __init__(self, found: Sequence[RecordedRequest], dropped: int = 0) -> None:
-        self._found = found
+    def __init__(self, requests: Sequence[RecordedRequest], dropped: int = 0) -> None:
+        self._found = requests
         self._dropped = dropped
 
     def _read(self) -> Sequence[RecordedRequest]:
@@ -232,8 +232,8 @@ class Requests(Sequence[RecordedRequest]):
     def __getitem__(self, index: slice) -> Requests: ...
 
     def __getitem__(self, index: int | slice) -> RecordedRequest | Requests:
-        found = self._read()
-        return Requests(found[index], self._dropped) if isinstance(index, slice) else found[index]
+        requests = self._read()
+        return Requests(requests[index], self._dropped) if isinstance(index, slice) else requests[index]
 
     def __len__(self) -> int:
         return len(self._read())
@@ -242,14 +242,14 @@ class Requests(Sequence[RecordedRequest]):
         return iter(list(self._read()))
 
     def __repr__(self) -> str:
-        found = self._read()
-        lines = [repr(request) for request in found[:SHOWN]]
-        if len(found) > SHOWN:
-            lines.append(f"… and {len(found) - SHOWN} more")
+        requests = self._read()
+        lines = [repr(request) for request in requests[:SHOWN]]
+        if len(requests) > SHOWN:
+            lines.append(f"… and {len(requests) - SHOWN} more")
         if self._dropped:
             lines.append(f"{self._dropped} more were dropped, because the recording was full")
         rows = "".join(f"\n  {line}" for line in lines)
-        return f"<{len(found)} requests>" if not rows else f"<{len(found)} requests:{rows}>"
+        return f"<{len(requests)} requests>" if not rows else f"<{len(requests)} requests:{rows}>"
 
     # Filters
 
@@ -347,8 +347,8 @@ def _several(texts: Texts) -> list[str]:
 
 
 def _text_test(attribute: str, patterns: Texts) -> Test:
-    found = _several(patterns)
-    return lambda request: any(fnmatchcase(getattr(request, attribute), pattern) for pattern in found)
+    globs = _several(patterns)
+    return lambda request: any(fnmatchcase(getattr(request, attribute), pattern) for pattern in globs)
 
 
 def _resource_test(resources: Texts) -> Test:

@@ -38,8 +38,8 @@ class Selection:
 
     def query(self) -> str:
         """Query of the URL that lists the objects."""
-        given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
-        query = urlencode({name: value for name, value in given.items() if value})
+        parameters = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return f"?{query}" if query else ""
 
 
@@ -56,7 +56,7 @@ def resource_of(resources: Resources, name: str) -> Resource:
         if "/" in name:
             hint = f'; did you mean get("{name}")?'
         else:
-            known = {word for held in resources for word in (held.resource, held.singular, held.kind.lower())}
+            known = {word for each in resources for word in (each.resource, each.singular, each.kind.lower())}
             hint = did_you_mean(plain, known)
         raise LookupError(f'there is no resource "{name}"{hint}')
     return min(matches, key=lambda resource: (bool(resource.group), not resource.preferred))
@@ -93,11 +93,11 @@ def is_selection(reference: Reference) -> bool:
 def select(reference: str, namespace: str | None) -> Selection:
     """`pods -l app=web` as a selection. Options in the text win over the given namespace."""
     kind, *words = shlex.split(reference) or [""]
-    found = Selection(kind, namespace)
+    selection = Selection(kind, namespace)
     while words:
         word = words.pop(0)
         if word in EVERYWHERE:
-            found.namespace = None
+            selection.namespace = None
             continue
         name, equals, value = word.partition("=")
         if name.startswith("-l") and name != "-l":
@@ -109,5 +109,5 @@ def select(reference: str, namespace: str | None) -> Selection:
             if not words:
                 raise ValueError(f'"{reference}" has no value after {word}')
             value = words.pop(0)
-        setattr(found, OPTIONS[name], value)
-    return found
+        setattr(selection, OPTIONS[name], value)
+    return selection

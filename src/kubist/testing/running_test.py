@@ -119,10 +119,10 @@ class RunningTest:
         """Report of all clusters of the test, in the order of their starts."""
         if not self._has_report:
             return []
-        found = [(member.name, sections) for member in list(self._members) if (sections := member.report())]
-        if len(found) == 1:
-            return found[0][1]
-        return [(f"{title} of {name}", text) for name, sections in found for title, text in sections]
+        reports = [(member.name, sections) for member in list(self._members) if (sections := member.report())]
+        if len(reports) == 1:
+            return reports[0][1]
+        return [(f"{title} of {name}", text) for name, sections in reports for title, text in sections]
 
     def begin_teardown(self) -> None:
         """Ends the part of a test whose failure is reported."""

@@ -64,20 +64,20 @@ class Condition(State):
         self._status = status.lower()
 
     def is_met(self, obj: Object | None) -> bool:
-        found = self._find(obj) if obj is not None else None
-        if obj is None or found is None or _is_outdated(obj, found):
+        condition = self._find(obj) if obj is not None else None
+        if obj is None or condition is None or _is_outdated(obj, condition):
             return False
-        return str(found.get("status")).lower() == self._status
+        return str(condition.get("status")).lower() == self._status
 
     def _find(self, obj: Object) -> Object | None:
         return next((one for one in _conditions(obj) if str(one.get("type")).lower() == self._type), None)
 
     def explain(self, obj: Object) -> str:
-        found = self._find(obj)
-        if found is None:
+        current = self._find(obj)
+        if current is None:
             known = [str(condition.get("type")) for condition in _conditions(obj)]
             return did_you_mean(self.title.partition("=")[0], known) or super().explain(obj)
-        if _is_outdated(obj, found):
+        if _is_outdated(obj, current):
             return "; the condition is of an older generation: the controller has not seen the last change"
         return super().explain(obj)
 

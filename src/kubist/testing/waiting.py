@@ -76,9 +76,9 @@ async def wait_one(server: Server, resource: Resource, namespace: str, name: str
         return wait.state.is_met(watched.objects.get(key))
 
     def explain() -> str:
-        found = watched.objects.get(key)
-        if found is not None:
-            return wait.state.explain(found)
+        obj = watched.objects.get(key)
+        if obj is not None:
+            return wait.state.explain(obj)
         elsewhere = _namespaces_with(server, resource, name)
         hint = f", but in namespace {', '.join(elsewhere[:SHOWN])}" if elsewhere else ""
         return f"; the object does not exist{hint}"
@@ -96,8 +96,8 @@ async def wait_many(
     state = wait.state
 
     def is_reached() -> bool:
-        found = watched.objects.values()
-        return all(map(state.is_met, found)) and len(found) == count
+        objects = watched.objects.values()
+        return all(map(state.is_met, objects)) and len(objects) == count
 
     def explain() -> str:
         others = {key: obj for key, obj in sorted(watched.objects.items()) if not state.is_met(obj)}

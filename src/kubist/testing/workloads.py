@@ -39,8 +39,8 @@ class Pods:
 
     def fail(self, *, exit_code: int = 1, reason: str = "", message: str = "", container: str = "") -> Names:
         """Ends running containers with an exit code. The restart policy decides what follows."""
-        given = {"exitCode": exit_code, "reason": reason, "message": message}
-        return self._ask("fail", container, {key: value for key, value in given.items() if value})
+        values = {"exitCode": exit_code, "reason": reason, "message": message}
+        return self._ask("fail", container, {key: value for key, value in values.items() if value})
 
     def succeed(self, *, container: str = "") -> Names:
         """Ends running containers with exit code 0. The restart policy decides what follows."""
@@ -60,8 +60,8 @@ class Pods:
 
     def usage(self, *, cpu: str = "", memory: str = "", container: str = "") -> Names:
         """Sets the usage that `kubectl top` and the HorizontalPodAutoscaler see."""
-        given = {"cpu": cpu, "memory": memory}
-        return self._ask("usage", container, {key: value for key, value in given.items() if value})
+        values = {"cpu": cpu, "memory": memory}
+        return self._ask("usage", container, {key: value for key, value in values.items() if value})
 
     def _ask(self, operation: str, container: str, values: Object) -> Names:
         body = {**self._chosen, **values}

@@ -74,11 +74,11 @@ class AdmissionRequest:
         """Equivalent resources: other groups or versions that serve the same objects."""
         prefix = self.ctx.resource.prefix
         return [
-            Target(found, kind_of(found, self.subresource))
-            for found in self._resources
-            if found.prefix == prefix
-            and found is not self.ctx.resource
-            and (not self.subresource or self.subresource in found.subresources)
+            Target(resource, kind_of(resource, self.subresource))
+            for resource in self._resources
+            if resource.prefix == prefix
+            and resource is not self.ctx.resource
+            and (not self.subresource or self.subresource in resource.subresources)
         ]
 
     async def see(self, target: Target) -> tuple[Object | None, Object | None]:
@@ -90,11 +90,11 @@ class AdmissionRequest:
         if obj is None or obj.get("apiVersion") == kind.api_version or obj.get("kind") != kind.kind:
             return obj
         key = (id(obj), kind.api_version)
-        found = self._views.get(key)
-        if found is None:
+        view = self._views.get(key)
+        if view is None:
             copy = orjson.loads(orjson.dumps(obj))
-            found = self._views[key] = await _converted(copy, target.resource, kind.api_version)
-        return found
+            view = self._views[key] = await _converted(copy, target.resource, kind.api_version)
+        return view
 
     def schema(self, target: Target) -> Schema:
         """Schema of the target's kind."""
@@ -115,8 +115,8 @@ class AdmissionRequest:
         resource, kind = target.resource, target.kind
         home = self.new["apiVersion"]
         of_parent = kind.kind == resource.kind
-        wanted = body.expected(resource) if of_parent else body.Expected(*kind, self.schema(target))
-        decoded = body.decode_parsed(changed, [], wanted)
+        expected = body.expected(resource) if of_parent else body.Expected(*kind, self.schema(target))
+        decoded = body.decode_parsed(changed, [], expected)
         if strict and decoded.complaints:
             raise status.internal_error(f"strict decoding error: {', '.join(decoded.complaints)}")
         new = decoded.object
@@ -182,8 +182,8 @@ class AdmissionRequest:
         if self.of_namespaces and not self.subresource and self.operation != DELETE:
             labels: dict[str, str] = (self.new or {"metadata": {}})["metadata"].get("labels") or {}
             return labels
-        found = self.ctx.objects.get("namespaces", self.namespace)
-        return (found["metadata"].get("labels") or {}) if found is not None else None
+        namespace = self.ctx.objects.get("namespaces", self.namespace)
+        return (namespace["metadata"].get("labels") or {}) if namespace is not None else None
 
 
 async def _converted(obj: Object, resource: Resource, api_version: str) -> Object:
@@ -203,12 +203,12 @@ def _as_asked(ctx: Context, obj: Object | None) -> Object | None:
 
 def kind_of(resource: Resource, subresource: str) -> Kind:
     """Kind of the objects in a request. A subresource may have its own kind."""
-    found = resource.subresources.get(subresource) if subresource else None
-    if found is None:
+    info = resource.subresources.get(subresource) if subresource else None
+    if info is None:
         return Kind(resource.group, resource.version, resource.kind)
-    if found.kind == resource.kind:
+    if info.kind == resource.kind:
         return Kind(resource.group, resource.version, resource.kind)
-    return Kind(found.group or resource.group, found.version or resource.version, found.kind)
+    return Kind(info.group or resource.group, info.version or resource.version, info.kind)
 
 
 def _resource(resource: Resource) -> Object:

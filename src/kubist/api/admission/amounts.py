@@ -23,15 +23,15 @@ def write(amounts: Amounts) -> dict[str, str]:
 
 def add(total: Amounts, more: Amounts) -> None:
     for name, amount in more.items():
-        held = total.get(name)
-        total[name] = amount if held is None else held + amount
+        current = total.get(name)
+        total[name] = amount if current is None else current + amount
 
 
 def raise_to(total: Amounts, floor: Amounts) -> None:
     """Raises each amount in `total` to that of `floor`."""
     for name, amount in floor.items():
-        held = total.get(name)
-        if held is None or amount > held:
+        current = total.get(name)
+        if current is None or amount > current:
             total[name] = amount
 
 
@@ -83,14 +83,14 @@ def _aggregate(pod: Object, side: str, running: bool) -> Amounts:
 
 
 def _container(container: Object, statuses: dict[str, Object], side: str, infeasible: bool) -> Amounts:
-    wanted = read((container.get("resources") or {}).get(side))
-    held = statuses.get(container.get("name", ""))
-    if held is None or held.get("resources") is None:
-        return wanted
-    amounts = {} if infeasible else wanted
-    raise_to(amounts, read(held["resources"].get(side)))
+    spec_amounts = read((container.get("resources") or {}).get(side))
+    status = statuses.get(container.get("name", ""))
+    if status is None or status.get("resources") is None:
+        return spec_amounts
+    amounts = {} if infeasible else spec_amounts
+    raise_to(amounts, read(status["resources"].get(side)))
     if side == "requests":
-        raise_to(amounts, read(held.get("allocatedResources")))
+        raise_to(amounts, read(status.get("allocatedResources")))
     return amounts
 
 

@@ -119,11 +119,11 @@ class Admission:
         finally:
             seconds = perf_counter() - began
             key = (ctx.operation, phase, rejected)
-            found = self.durations.get(key)
-            if found is None:
-                found = self.durations[key] = [0] * (len(PHASE_BUCKETS) + 2)
-            found[bisect_left(PHASE_BUCKETS, seconds)] += 1
-            found[-1] += seconds
+            histogram = self.durations.get(key)
+            if histogram is None:
+                histogram = self.durations[key] = [0] * (len(PHASE_BUCKETS) + 2)
+            histogram[bisect_left(PHASE_BUCKETS, seconds)] += 1
+            histogram[-1] += seconds
 
 
 def operation_of(new: Object | None, old: Object | None) -> str:

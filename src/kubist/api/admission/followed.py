@@ -20,11 +20,11 @@ class Followed(Generic[T]):
     changes."""
 
     def __init__(self, registry: Registry, group: str, resource: str, make: Callable[[Object], T]) -> None:
-        found = registry.resources.stored(group, resource)
-        assert found is not None
+        stored_resource = registry.resources.stored(group, resource)
+        assert stored_resource is not None
         self._make = make
-        self._resource = found
-        self.collection = registry.collection(found)
+        self._resource = stored_resource
+        self.collection = registry.collection(stored_resource)
         self._entries: object = None
         self._made: dict[str, T] = {}
         self._items: list[T] | None = None
@@ -70,11 +70,11 @@ class Followed(Generic[T]):
             return []
         if self.collection.entries is not self._entries:
             self._refill()
-        found = self._within.get(namespace)
-        if found is None:
+        values = self._within.get(namespace)
+        if values is None:
             below = self.collection.below(self._resource.key(namespace, ""))
-            found = self._within[namespace] = [self._of(entry.key) for entry in below]
-        return found
+            values = self._within[namespace] = [self._of(entry.key) for entry in below]
+        return values
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """Value of one object, None if the object does not exist."""

@@ -57,8 +57,8 @@ class Criteria:
         return target
 
     def _selects(self, request: AdmissionRequest) -> bool:
-        found = (obj for obj in (request.new, request.old) if obj is not None)
-        return any(self.objects.matches((obj.get("metadata") or {}).get("labels") or {}) for obj in found)
+        states = (obj for obj in (request.new, request.old) if obj is not None)
+        return any(self.objects.matches((obj.get("metadata") or {}).get("labels") or {}) for obj in states)
 
     def _find(self, rules: list[Object], request: AdmissionRequest) -> Target | None:
         for rule in rules:
@@ -86,8 +86,8 @@ def _applies(rule: Object, request: AdmissionRequest, target: Target) -> bool:
         return False
     if rule.get("resourceNames") and request.name not in rule["resourceNames"]:
         return False
-    for wanted in rule.get("resources") or ():
-        name, _, sub = wanted.partition("/")
+    for pattern in rule.get("resources") or ():
+        name, _, sub = pattern.partition("/")
         if name in ("*", resource.resource) and sub in ("*", request.subresource):
             return True
     return False

@@ -166,13 +166,13 @@ def _settings(file: str) -> dict[str, Object]:
             f"{file} is not an AdmissionConfiguration of {_CONFIGURATION_GROUP}: "
             "check its apiVersion and kind"
         )
-    found = {}
+    settings = {}
     for plugin in document.get("plugins") or ():
         inline = plugin.get("configuration")
         if inline is None and plugin.get("path"):
             inline = _read_settings(where.parent / plugin["path"])
-        found[plugin.get("name", "")] = inline or {}
-    return found
+        settings[plugin.get("name", "")] = inline or {}
+    return settings
 
 
 def _read_settings(file: Path) -> Object:

@@ -97,12 +97,12 @@ class Pods(Evaluator):
         spec = obj["spec"]
         if any(at(spec, f"resources.{side}") for side in ("requests", "limits")):
             return ""
-        wanted = STATED.intersection(required)
+        names = STATED.intersection(required)
         lacking: dict[str, set[str]] = {}
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-            held = container.get("resources") or {}
-            stated = _compute_usage(amounts.read(held.get("requests")), amounts.read(held.get("limits")))
-            for name in wanted - stated.keys():
+            bounds = container.get("resources") or {}
+            stated = _compute_usage(amounts.read(bounds.get("requests")), amounts.read(bounds.get("limits")))
+            for name in names - stated.keys():
                 lacking.setdefault(name, set()).add(container.get("name", ""))
         if not lacking:
             return ""
@@ -281,8 +281,8 @@ def _pod_in_scope(scope: Object, pod: Object) -> bool:
 
         return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")
     if name == "PriorityClass":
-        held = pod["spec"].get("priorityClassName")
-        return _selected(scope, {held} if held else set())
+        class_name = pod["spec"].get("priorityClassName")
+        return _selected(scope, {class_name} if class_name else set())
     if name == "CrossNamespacePodAffinity":
         return _crosses_namespaces(pod)
     return False
@@ -304,19 +304,19 @@ def _attributes_classes(claim: Object) -> set[str]:
         "status.currentVolumeAttributesClassName",
         "status.modifyVolumeStatus.targetVolumeAttributesClassName",
     )
-    return {held for path in paths if (held := at(claim, path))}
+    return {class_name for path in paths if (class_name := at(claim, path))}
 
 
-def _selected(scope: Object, held: set[str]) -> bool:
+def _selected(scope: Object, actual: set[str]) -> bool:
     """Whether the scope selector matches one of the values, or their absence."""
     operator, values = scope.get("operator"), set(scope.get("values") or ())
     if operator == "Exists":
-        return bool(held)
+        return bool(actual)
     if operator == "DoesNotExist":
-        return not held
+        return not actual
     if operator == "In":
-        return bool(held & values)
-    return not held or bool(held - values)
+        return bool(actual & values)
+    return not actual or bool(actual - values)
 
 
 def _crosses_namespaces(pod: Object) -> bool:

@@ -75,10 +75,10 @@ def merge(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
         if not later.covers(toleration, others=True):
             needed.append(toleration)
         later.add(toleration)
-    held = Coverage()
+    coverage = Coverage()
     merged: list[Object] = []
     for toleration in reversed(needed):
-        if not held.covers(toleration):
+        if not coverage.covers(toleration):
             merged.append(toleration)
-            held.add(toleration)
+            coverage.add(toleration)
     return merged

@@ -239,18 +239,18 @@ def _check_kind(review: Object, sent: str) -> None:
         where = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
         raise _Undecodable(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"')
     if api_version != sent:
-        given, wanted = (version.rpartition("/")[2] for version in (api_version, sent))
+        source, target = (version.rpartition("/")[2] for version in (api_version, sent))
         raise _Undecodable(
-            f"converting ({given}.AdmissionReview) to ({wanted}.AdmissionReview): unknown conversion"
+            f"converting ({source}.AdmissionReview) to ({target}.AdmissionReview): unknown conversion"
         )
 
 
 def _check_identity(review: Object, response: Object, sent: Object) -> None:
-    uid, given = sent["request"]["uid"], response.get("uid", "")
-    if given != uid:
-        raise ValueError(f'expected response.uid="{uid}", got "{given}"')
+    uid, response_uid = sent["request"]["uid"], response.get("uid", "")
+    if response_uid != uid:
+        raise ValueError(f'expected response.uid="{uid}", got "{response_uid}"')
     api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
     if (api_version, kind) != (sent["apiVersion"], "AdmissionReview"):
-        shown = api_version if "/" in api_version else f"/{api_version}"
-        wanted = f"{sent['apiVersion']}, Kind=AdmissionReview"
-        raise ValueError(f"expected webhook response of {wanted}, got {shown}, Kind={kind}")
+        version_text = api_version if "/" in api_version else f"/{api_version}"
+        expected = f"{sent['apiVersion']}, Kind=AdmissionReview"
+        raise ValueError(f"expected webhook response of {expected}, got {version_text}, Kind={kind}")

@@ -64,9 +64,9 @@ class Aggregation:
         self._chores: set[asyncio.Task[None]] = set()
         self.generation = 0
         """Increases when discovery changes."""
-        found = registry.resources.stored(GROUP, "apiservices")
-        assert found is not None
-        self._resource = found
+        resource = registry.resources.stored(GROUP, "apiservices")
+        assert resource is not None
+        self._resource = resource
 
     async def start(self) -> None:
         collection = self._registry.collection(self._resource)
@@ -158,17 +158,17 @@ class Aggregation:
         retry = FIRST_RETRY_SECONDS
         while True:
             wake.clear()
-            found = await check_availability(backend, self._objects, self._config)
-            if found.document is not None and found.document != self._documents.get(backend.name):
-                self._documents[backend.name] = found.document
+            finding = await check_availability(backend, self._objects, self._config)
+            if finding.document is not None and finding.document != self._documents.get(backend.name):
+                self._documents[backend.name] = finding.document
                 self.generation += 1
-            await self._write(backend.name, found)
-            failed = found.reason == "FailedDiscoveryCheck"
+            await self._write(backend.name, finding)
+            failed = finding.reason == "FailedDiscoveryCheck"
             retry = min(retry * 2, PERIOD_SECONDS) if failed else FIRST_RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), retry if failed else PERIOD_SECONDS)
 
-    async def _write(self, name: str, found: Finding) -> None:
+    async def _write(self, name: str, finding: Finding) -> None:
         """Writes the Available condition, with retries on conflicts. Only a process with `chores` writes."""
         if not self._writes_status:
             return
@@ -178,7 +178,7 @@ class Aggregation:
             while entry is not None:
                 obj = entry.object()
                 old = entry.object()
-                if not with_condition(obj, found, times.now()):
+                if not with_condition(obj, finding, times.now()):
                     return
                 own_status(
                     resource.schema,
@@ -199,10 +199,10 @@ class Aggregation:
         parts = path.split("/", 4)
         if len(parts) < 4 or parts[1] != "apis":
             return None
-        found = self.backends.get((parts[2], parts[3]))
-        if found is None or self._registry.resources.of(parts[2], parts[3]) is not None:
+        entry = self.backends.get((parts[2], parts[3]))
+        if entry is None or self._registry.resources.of(parts[2], parts[3]) is not None:
             return None
-        return found.backend
+        return entry.backend
 
     async def answer(self, backend: Backend, request: Request, info: RequestInfo, user: User) -> Answer:
         available = self._available.get(backend.name, False)
@@ -243,10 +243,10 @@ class Aggregation:
 
     def version_discovery(self, group: str, version: str) -> Object | None:
         """A version of a backend, for aggregated discovery; None if no backend serves it."""
-        found = self.backends.get((group, version))
-        if found is None:
+        entry = self.backends.get((group, version))
+        if entry is None:
             return None
-        name = found.backend.name
+        name = entry.backend.name
         current = self._available.get(name, False) and name in self._documents
         return _version_discovery(group, version, self._documents.get(name), current)
 
@@ -283,8 +283,8 @@ def _version_discovery(group: str, version: str, document: Object | None, curren
             "verbs": verbs,
             **{key: entry[key] for key in ("shortNames", "categories") if entry.get(key)},
         }
-    for name, found in subresources:
+    for name, subresource in subresources:
         if name in resources:
-            resources[name].setdefault("subresources", []).append(found)
+            resources[name].setdefault("subresources", []).append(subresource)
     freshness = "Current" if current else "Stale"
     return {"version": version, "resources": list(resources.values()), "freshness": freshness}

@@ -84,7 +84,7 @@ def _missing(backend: Backend, objects: Objects) -> Finding | None:
     spec = service.get("spec") or {}
     if spec.get("type", "ClusterIP") != "ClusterIP":
         return None
-    port = next((found for found in spec.get("ports") or () if found.get("port") == backend.port), None)
+    port = next((item for item in spec.get("ports") or () if item.get("port") == backend.port), None)
     if port is None:
         return Finding("False", "ServicePortError", f"{where} is not listening on port {backend.port}")
     slices = [
@@ -114,18 +114,18 @@ def _reachable(endpoint_slice: Object, port_name: str) -> bool:
 def condition(obj: Object) -> Object:
     """Available condition of an APIService; empty if it has none."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((found for found in conditions if found.get("type") == "Available"), {})
+    return next((item for item in conditions if item.get("type") == "Available"), {})
 
 
-def with_condition(obj: Object, found: Finding, now: str) -> bool:
+def with_condition(obj: Object, finding: Finding, now: str) -> bool:
     """Sets the Available condition. Returns whether it changed."""
     conditions = obj.setdefault("status", {}).setdefault("conditions", [])
-    held = next((condition for condition in conditions if condition.get("type") == "Available"), None)
-    if held is None:
-        held = {"type": "Available"}
-        conditions.append(held)
-    before = dict(held)
-    if held.get("status") != found.status:
-        held |= {"status": found.status, "lastTransitionTime": now}
-    held |= {"reason": found.reason, "message": found.message}
-    return held != before
+    current = next((condition for condition in conditions if condition.get("type") == "Available"), None)
+    if current is None:
+        current = {"type": "Available"}
+        conditions.append(current)
+    before = dict(current)
+    if current.get("status") != finding.status:
+        current |= {"status": finding.status, "lastTransitionTime": now}
+    current |= {"reason": finding.reason, "message": finding.message}
+    return current != before

@@ -83,19 +83,19 @@ class ClientPair:
 
     def version(self) -> Version:
         """Value that changes with the files. It stays the same while they cannot be used."""
-        found = tuple(stamp(self._files))
-        if found != self._found:
-            self._found = found
-            self._try(found)
+        version = tuple(stamp(self._files))
+        if version != self._found:
+            self._found = version
+            self._try(version)
         return self._version
 
-    def _try(self, found: Version) -> None:
+    def _try(self, version: Version) -> None:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(*self._files)
         except (OSError, ValueError) as error:
             log.warning("keeping the old client certificate for backends: %s: %s", self._files[0], error)
         else:
-            self._version = found
+            self._version = version
             log.info("reloaded the client certificate for backends %s", self._files[0])
 
 

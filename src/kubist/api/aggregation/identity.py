@@ -26,17 +26,17 @@ _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 def identity_headers(user: User) -> Fields:
     """The user as headers. Raises ValueError for control characters: no header can hold them, and a user with other
     characters in their place would be another user."""
-    found = [("X-Remote-User", user.name)]
+    headers = [("X-Remote-User", user.name)]
     if user.uid:
-        found.append(("X-Remote-Uid", user.uid))
-    found += [("X-Remote-Group", group) for group in user.groups]
+        headers.append(("X-Remote-Uid", user.uid))
+    headers += [("X-Remote-Group", group) for group in user.groups]
     for key, values in user.extra:
         name = f"X-Remote-Extra-{quote(key, safe=_UNESCAPED)}"
-        found += [(name, value) for value in values]
-    for name, value in found:
+        headers += [(name, value) for value in values]
+    for name, value in headers:
         if _FORBIDDEN.search(value):
             raise ValueError(f"net/http: invalid header field value for {quoted(name)}")
-    return found
+    return headers
 
 
 class Credentials:

@@ -50,8 +50,8 @@ def builtin(kind: str, name: str) -> Object:
 
 @functools.cache
 def _mandatory() -> dict[tuple[str, str], Object]:
-    found = flow_control(_data(), "")
-    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in found}
+    objects = flow_control(_data(), "")
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
 
 
 def fixed_objects(now: str) -> Iterator[Object]:
@@ -231,9 +231,9 @@ def _fields(name: str, value: Any, path: str, skip: tuple[str, ...]) -> Object:
         }
         return inside if name in _ALWAYS_THERE else {".": {}, **inside}
     if path == "spec.ports":  # Service ports are owned item by item, other lists as a whole.
-        found: Object = {".": {}}
+        ports: Object = {".": {}}
         for item in value:
             key = f'k:{{"port":{item["port"]},"protocol":"{item["protocol"]}"}}'
-            found[key] = {".": {}, **{f"f:{field}": {} for field in sorted(item)}}
-        return found
+            ports[key] = {".": {}, **{f"f:{field}": {} for field in sorted(item)}}
+        return ports
     return {}

@@ -13,13 +13,13 @@ MANAGER = "api-priority-and-fairness-config-consumer-v1"
 def mark(schema: Object, *, level_exists: bool, now: str) -> bool:
     """Sets the condition `Dangling`. Returns False if it is unchanged."""
     level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
-    found = "and it exists" if level_exists else "but there is no such object"
+    ending = "and it exists" if level_exists else "but there is no such object"
     condition = {
         "type": "Dangling",
         "status": "False" if level_exists else "True",
         "reason": "Found" if level_exists else "NotFound",
         "message": (
-            f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" {found}'
+            f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" {ending}'
         ),
     }
     status = schema.setdefault("status", {})

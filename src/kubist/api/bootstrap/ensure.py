@@ -31,133 +31,133 @@ async def ensure(registry: Registry, config: Config, *, endpoints: bool = True) 
     endpoints of the service `kubernetes` are replaced by this server's address."""
     kinds = {(resource.api_version, resource.kind): resource for resource in registry.resources}
     writes = []
-    for wanted in objects(config):
-        resource = kinds[wanted["apiVersion"], wanted["kind"]]
-        metadata = wanted["metadata"]
+    for expected in objects(config):
+        resource = kinds[expected["apiVersion"], expected["kind"]]
+        metadata = expected["metadata"]
         namespace = metadata.get("namespace", "")
-        found = registry.get(resource.resource, metadata["name"], namespace, group=resource.group)
-        if found is None:
-            writes.append(_create(registry, resource, namespace, wanted))
+        current = registry.get(resource.resource, metadata["name"], namespace, group=resource.group)
+        if current is None:
+            writes.append(_create(registry, resource, namespace, expected))
             continue
-        revise = _REVISE.get(wanted["kind"])
+        revise = _REVISE.get(expected["kind"])
         if revise is _revise_own_endpoints and not endpoints:
             continue
-        if revise is not None and revise(found, wanted) is not None:
-            writes.append(_update(registry, resource, namespace, wanted, revise))
+        if revise is not None and revise(current, expected) is not None:
+            writes.append(_update(registry, resource, namespace, expected, revise))
     await asyncio.gather(*writes)
 
 
-async def _create(registry: Registry, resource: Resource, namespace: str, wanted: Object) -> None:
+async def _create(registry: Registry, resource: Resource, namespace: str, obj: Object) -> None:
     """Writes the object directly to the store, because it is complete and the strategy of its kind need not be
     loaded."""
-    key = resource.key(namespace, wanted["metadata"]["name"])
+    key = resource.key(namespace, obj["metadata"]["name"])
     with contextlib.suppress(Conflict):  # another server created it first
-        await registry.store.create(key, registry.kind(resource).encode(wanted))
+        await registry.store.create(key, registry.kind(resource).encode(obj))
 
 
 async def _update(
-    registry: Registry, resource: Resource, namespace: str, wanted: Object, revise: Revise
+    registry: Registry, resource: Resource, namespace: str, expected: Object, revise: Revise
 ) -> None:
     await registry.mutate(
         resource.resource,
-        wanted["metadata"]["name"],
+        expected["metadata"]["name"],
         namespace,
-        lambda found: revise(found, wanted),
+        lambda current: revise(current, expected),
         group=resource.group,
     )
 
 
-def _merge_marks(found: Object, wanted: Object) -> bool:
+def _merge_marks(current: Object, expected: Object) -> bool:
     """Adds missing labels and annotations. Returns whether any were missing."""
     missing = False
     for name in ("labels", "annotations"):
-        there = found["metadata"].get(name) or {}
-        merged = {**wanted["metadata"].get(name, {}), **there}
+        there = current["metadata"].get(name) or {}
+        merged = {**expected["metadata"].get(name, {}), **there}
         if merged != there:
-            found["metadata"][name] = merged
+            current["metadata"][name] = merged
             missing = True
     return missing
 
 
-def _protected(found: Object) -> bool:
-    return (found["metadata"].get("annotations") or {}).get(_RBAC_AUTOUPDATE) == "false"
+def _protected(current: Object) -> bool:
+    return (current["metadata"].get("annotations") or {}).get(_RBAC_AUTOUPDATE) == "false"
 
 
-def _revise_role(found: Object, wanted: Object) -> Object | None:
+def _revise_role(current: Object, expected: Object) -> Object | None:
     """Restores removed permissions and keeps additional ones, unless the annotation turns autoupdate off."""
-    if _protected(found):
+    if _protected(current):
         return None
-    changed = _merge_marks(found, wanted)
-    missing = uncovered(found.get("rules") or [], wanted.get("rules") or [])
+    changed = _merge_marks(current, expected)
+    missing = uncovered(current.get("rules") or [], expected.get("rules") or [])
     if missing:
-        found["rules"] = [*(found.get("rules") or []), *missing]
+        current["rules"] = [*(current.get("rules") or []), *missing]
         changed = True
-    if "aggregationRule" not in wanted:
-        changed |= found.pop("aggregationRule", None) is not None
+    if "aggregationRule" not in expected:
+        changed |= current.pop("aggregationRule", None) is not None
     else:
-        selectors = (found.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
-        absent = [s for s in wanted["aggregationRule"]["clusterRoleSelectors"] if s not in selectors]
+        selectors = (current.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+        absent = [s for s in expected["aggregationRule"]["clusterRoleSelectors"] if s not in selectors]
         if absent:
-            found["aggregationRule"] = {"clusterRoleSelectors": [*selectors, *absent]}
+            current["aggregationRule"] = {"clusterRoleSelectors": [*selectors, *absent]}
             changed = True
-    return found if changed else None
+    return current if changed else None
 
 
-def _revise_binding(found: Object, wanted: Object) -> Object | None:
+def _revise_binding(current: Object, expected: Object) -> Object | None:
     """Restores removed subjects and keeps additional ones. A binding to another role is replaced."""
-    if _protected(found):
+    if _protected(current):
         return None
-    if found["roleRef"] != wanted["roleRef"]:
-        return wanted
-    changed = _merge_marks(found, wanted)
-    subjects = found.get("subjects") or []
-    missing = [subject for subject in wanted.get("subjects", ()) if subject not in subjects]
+    if current["roleRef"] != expected["roleRef"]:
+        return expected
+    changed = _merge_marks(current, expected)
+    subjects = current.get("subjects") or []
+    missing = [subject for subject in expected.get("subjects", ()) if subject not in subjects]
     if missing:
-        found["subjects"] = [*subjects, *missing]
+        current["subjects"] = [*subjects, *missing]
         changed = True
-    return found if changed else None
+    return current if changed else None
 
 
-def _revise_flow(found: Object, wanted: Object) -> Object | None:
+def _revise_flow(current: Object, expected: Object) -> Object | None:
     """Updates suggested configuration until a user edits it or turns autoupdate off. Mandatory configuration is
     always updated."""
-    metadata = found["metadata"]
+    metadata = current["metadata"]
     said = (metadata.get("annotations") or {}).get(_FLOW_AUTOUPDATE, "").lower()
     follows = said in ("1", "t", "true") if said else metadata.get("generation") == 1
     if metadata["name"] in _MANDATORY_FLOW:
         follows = True
     changed = False
-    spec = wanted["spec"]
-    if metadata["name"] == "exempt" and wanted["kind"] == "PriorityLevelConfiguration":
-        spec = {**spec, "exempt": found["spec"].get("exempt", spec["exempt"])}
-    if follows and found["spec"] != spec:
-        found["spec"] = spec
+    spec = expected["spec"]
+    if metadata["name"] == "exempt" and expected["kind"] == "PriorityLevelConfiguration":
+        spec = {**spec, "exempt": current["spec"].get("exempt", spec["exempt"])}
+    if follows and current["spec"] != spec:
+        current["spec"] = spec
         metadata["generation"] = metadata.get("generation", 0) + 1
         changed = True
     mark = "true" if follows else "false"
     if said != mark:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), _FLOW_AUTOUPDATE: mark}
         changed = True
-    return found if changed else None
+    return current if changed else None
 
 
-def _revise_api_service(found: Object, wanted: Object) -> Object | None:
-    managed = (found["metadata"].get("labels") or {}).get(_AUTOMANAGED)
-    if managed not in ("true", "onstart") or found["spec"] == wanted["spec"]:
+def _revise_api_service(current: Object, expected: Object) -> Object | None:
+    managed = (current["metadata"].get("labels") or {}).get(_AUTOMANAGED)
+    if managed not in ("true", "onstart") or current["spec"] == expected["spec"]:
         return None
-    found["spec"] = wanted["spec"]
-    return found
+    current["spec"] = expected["spec"]
+    return current
 
 
-def _revise_own_endpoints(found: Object, wanted: Object) -> Object | None:
+def _revise_own_endpoints(current: Object, expected: Object) -> Object | None:
     """Sets the endpoints of the service `kubernetes` to this server's address."""
-    names = ("subsets",) if wanted["kind"] == "Endpoints" else ("endpoints", "ports")
-    if all(found.get(name) == wanted[name] for name in names):
+    names = ("subsets",) if expected["kind"] == "Endpoints" else ("endpoints", "ports")
+    if all(current.get(name) == expected[name] for name in names):
         return None
-    found.update((name, wanted[name]) for name in names)
-    if "generation" in found["metadata"]:
-        found["metadata"]["generation"] += 1
-    return found
+    current.update((name, expected[name]) for name in names)
+    if "generation" in current["metadata"]:
+        current["metadata"]["generation"] += 1
+    return current
 
 
 _REVISE: dict[str, Revise] = {

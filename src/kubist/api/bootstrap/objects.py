@@ -27,11 +27,11 @@ _CIDR_CONTROLLER = "kubernetes-service-cidr-controller"
 def objects(config: Config) -> list[Object]:
     """Objects that a server with this configuration creates if they are missing, complete as stored."""
     now = times.now()
-    found = [*_namespaces(now), *_configured(config, now), *fixed_objects(now)]
-    found = [_complete(obj, now) for obj in found]
+    result = [*_namespaces(now), *_configured(config, now), *fixed_objects(now)]
+    result = [_complete(obj, now) for obj in result]
     if config.endpoint_reconciler_type != "none":
-        found += own_endpoints([advertise_address(config)], config.secure_port, now)
-    return found
+        result += own_endpoints([advertise_address(config)], config.secure_port, now)
+    return result
 
 
 def _complete(obj: Object, now: str) -> Object:

@@ -73,22 +73,22 @@ class Trust(NamedTuple):
     def data(self) -> dict[str, str]:
         """Data of the ConfigMap, without expired certificates. The lists belong to the CA of the proxies."""
         clients, proxies = _bundle(self.clients), _bundle(self.proxies)
-        found = {CLIENT_CA: clients} if clients else {}
+        data = {CLIENT_CA: clients} if clients else {}
         if proxies:
-            found[PROXY_CA] = proxies
+            data[PROXY_CA] = proxies
             for key in _LISTS:
                 values = self.lists.get(key, [])
                 if values or key != UID_HEADERS:
-                    found[key] = _json(values)
-        return dict(sorted(found.items()))
+                    data[key] = _json(values)
+        return dict(sorted(data.items()))
 
 
 def _certificates(data: Mapping[str, str], key: str) -> tuple[bytes, ...]:
     text = data.get(key, "")
-    found = tuple(pem.certificates(text.encode()))
-    if text and not found:
+    certificates = tuple(pem.certificates(text.encode()))
+    if text and not certificates:
         raise ValueError(f"{key} has no certificate")
-    return found
+    return certificates
 
 
 def _bundle(certificates: Iterable[bytes]) -> str:

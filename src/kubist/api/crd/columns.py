@@ -67,10 +67,10 @@ NOTHING: Any = object()
 def value_at(path: JsonPath, obj: Object) -> Any:
     """The first value at a path; NOTHING if the path matches no value or cannot be evaluated."""
     try:
-        found = path.find(obj)
+        values = path.find(obj)
     except PathError:
         return NOTHING
-    return found[0] if found else NOTHING
+    return values[0] if values else NOTHING
 
 
 def cell(column: Column, obj: Object, now: float | None = None) -> Any:
@@ -134,8 +134,8 @@ class FieldPath:
 
     def text(self, obj: Object) -> str:
         """The value as text for field selectors; empty if absent."""
-        found = value_at(self._path, obj)
-        return "" if found is NOTHING or found is None else printed(found)
+        value = value_at(self._path, obj)
+        return "" if value is NOTHING or value is None else printed(value)
 
 
 def selectable(version: Object) -> dict[str, FieldPath]:

@@ -43,7 +43,7 @@ class Summary:
     def __init__(self, crd: Object) -> None:
         self.group: str = crd["spec"]["group"]
         self.names: Object = (crd.get("status") or {}).get("acceptedNames") or {}
-        served = {found["name"] for found in definition.versions(crd) if found.get("served")}
+        served = {version["name"] for version in definition.versions(crd) if version.get("served")}
         self.versions: set[str] = served if definition.established(crd) else set()
 
 
@@ -124,14 +124,14 @@ class CRDController:
         self._serve(crd)
 
     def _peers(self, group: str) -> list[str]:
-        return [name for name, found in self._summaries.items() if found.group == group]
+        return [name for name, summary in self._summaries.items() if summary.group == group]
 
     def _served_versions(self, group: str) -> set[str]:
         """Versions of a group that established CRDs serve."""
-        found: set[str] = set()
+        versions: set[str] = set()
         for name in self._peers(group):
-            found |= self._summaries[name].versions
-        return found
+            versions |= self._summaries[name].versions
+        return versions
 
     def _enqueue(self, name: str) -> None:
         if name not in self._queued and self._does_chores:
@@ -173,8 +173,8 @@ class CRDController:
                             self._enqueue(peer)
                 return
         self._apiservices.due(group)
-        held = definition.FINALIZER in (crd["metadata"].get("finalizers") or ())
-        if "deletionTimestamp" in crd["metadata"] and held and name not in self._cleaning:
+        has_finalizer = definition.FINALIZER in (crd["metadata"].get("finalizers") or ())
+        if "deletionTimestamp" in crd["metadata"] and has_finalizer and name not in self._cleaning:
             self._cleaning.add(name)
             self._spawn(self._clean(name))
 
@@ -270,7 +270,7 @@ class CRDController:
             self._own(crd, entry.object())
             finalizers = crd["metadata"].get("finalizers") or []
             if done:
-                finalizers = [found for found in finalizers if found != definition.FINALIZER]
+                finalizers = [finalizer for finalizer in finalizers if finalizer != definition.FINALIZER]
                 crd["metadata"]["finalizers"] = finalizers
             if finalizers:
                 written = await self.registry.replace(resource, entry, crd) is not None
@@ -335,17 +335,17 @@ class APIServices:
                 await self._sync(self._due.pop())
 
     async def _sync(self, group: str) -> None:
-        wanted = self._versions(group)
-        held = {
-            found["spec"]["version"]: found
-            for found in self._objects.list("apiservices", None, group=_GROUP)
-            if found["spec"].get("group") == group
+        versions = self._versions(group)
+        api_services = {
+            obj["spec"]["version"]: obj
+            for obj in self._objects.list("apiservices", None, group=_GROUP)
+            if obj["spec"].get("group") == group
         }
-        for version in wanted - held.keys():
+        for version in versions - api_services.keys():
             with contextlib.suppress(status.APIError):
                 await self._objects.create("apiservices", _apiservice(group, version), group=_GROUP)
-        for version in held.keys() - wanted:
-            labels = held[version]["metadata"].get("labels") or {}
+        for version in api_services.keys() - versions:
+            labels = api_services[version]["metadata"].get("labels") or {}
             if labels.get(_AUTOMANAGED) == "true":
                 with contextlib.suppress(status.APIError):
                     await self._objects.delete("apiservices", f"{version}.{group}", group=_GROUP)

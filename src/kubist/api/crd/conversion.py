@@ -30,32 +30,32 @@ class Conversion:
 
     def convert(self, obj: Object, api_version: str) -> Object:
         """Converts `obj` in place with strategy None. The caller must not use it when the CRD has a webhook."""
-        wanted = self._wanted(obj, api_version)
-        if wanted is None:
+        version = self._wanted(obj, api_version)
+        if version is None:
             return obj
         obj["apiVersion"] = api_version
-        wanted.coerce(obj)
+        version.coerce(obj)
         return obj
 
     def _wanted(self, obj: Object, api_version: str) -> Version | None:
         """The version to convert to, or None if the object already has that version. Raises a 500 error if
         the CRD does not list one of the two versions."""
-        given = obj.get("apiVersion", "")
-        if given == api_version:
+        current = obj.get("apiVersion", "")
+        if current == api_version:
             return None
-        if given not in self.versions or api_version not in self.versions:
-            unknown = given if given not in self.versions else api_version
+        if current not in self.versions or api_version not in self.versions:
+            unknown = current if current not in self.versions else api_version
             raise status.plain_error(
                 f"request to convert CR from an invalid group/version: {unknown}"
-                if unknown == given
+                if unknown == current
                 else f"request to convert CR to an invalid group/version: {unknown}"
             )
         return self.versions[api_version]
 
     def seen(self, entry: Entry, api_version: str) -> Entry:
         """The cached conversion of a stored object, or the stored entry itself if it was never converted."""
-        found: Entry | None = (entry.reps or {}).get(("version", self, api_version))
-        return entry if found is None else found
+        converted_entry: Entry | None = (entry.reps or {}).get(("version", self, api_version))
+        return entry if converted_entry is None else converted_entry
 
     async def entry(self, entry: Entry, api_version: str) -> Entry:
         """The stored object in another version. The result is cached on the entry."""
@@ -64,17 +64,17 @@ class Conversion:
         if entry.reps is None:
             entry.reps = {}
         key = ("version", self, api_version)
-        found: Entry | None = entry.reps.get(key)
-        if found is None:
+        converted_entry: Entry | None = entry.reps.get(key)
+        if converted_entry is None:
             obj = await self.converted(entry.object(), api_version)
             kind = self._kinds.get(api_version)
             if kind is None:
-                held = entry.kind
-                kind = StoredKind(held.prefix, api_version, obj["kind"], held.fields, held.normalize)
+                home = entry.kind
+                kind = StoredKind(home.prefix, api_version, obj["kind"], home.fields, home.normalize)
                 self._kinds[api_version] = kind
-            found = StoredKind.entry(kind, entry.key, StoredKind.encode(kind, obj), entry.revision)
-            entry.reps[key] = found
-        return found
+            converted_entry = StoredKind.entry(kind, entry.key, StoredKind.encode(kind, obj), entry.revision)
+            entry.reps[key] = converted_entry
+        return converted_entry
 
     async def to_stored_version(self, obj: Object, storage_version: str) -> Object:
         """A converted copy of `obj`, ready to be stored. `obj` is not changed."""
@@ -90,11 +90,11 @@ class Conversion:
 
     async def converted(self, obj: Object, api_version: str) -> Object:
         """Converts `obj`, by webhook if the CRD has one. May change `obj`."""
-        wanted = self._wanted(obj, api_version)
-        if wanted is None:
+        version = self._wanted(obj, api_version)
+        if version is None:
             return obj
         if self.webhook is None:
             return self.convert(obj, api_version)
         answer = await self.webhook.convert(obj, api_version)
-        wanted.coerce(answer)
+        version.coerce(answer)
         return answer

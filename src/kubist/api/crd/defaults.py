@@ -53,11 +53,11 @@ def _default(props: Props, path: str, pruned: bool, root: bool) -> Errors:
         where, _, why = str(error).partition(": ")
         at = f"{path}.{where}" if "." in where or where.isidentifier() else path
         return [*errors, fields.invalid(at, default, why or str(error))]
-    found = embedded.validate(schema, default, path, root=resource)
-    if not found:
-        found = compile_schema(props).validate(default, path)
-    if not found and (rules := compile_rules(props, root=root)) is not None:
-        found, _ = rules.validate(default, default, None, path)
-        if not found:
-            found, _ = rules.validate(default, None, None, path)
-    return errors + found
+    problems = embedded.validate(schema, default, path, root=resource)
+    if not problems:
+        problems = compile_schema(props).validate(default, path)
+    if not problems and (rules := compile_rules(props, root=root)) is not None:
+        problems, _ = rules.validate(default, default, None, path)
+        if not problems:
+            problems, _ = rules.validate(default, None, None, path)
+    return errors + problems

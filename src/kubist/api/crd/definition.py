@@ -18,30 +18,30 @@ def versions(crd: Object) -> list[Object]:
 
 
 def version(crd: Object, name: str) -> Object | None:
-    return next((found for found in versions(crd) if found["name"] == name), None)
+    return next((entry for entry in versions(crd) if entry["name"] == name), None)
 
 
 def storage_version(crd: Object) -> str:
-    return next((str(found["name"]) for found in versions(crd) if found.get("storage")), "")
+    return next((str(entry["name"]) for entry in versions(crd) if entry.get("storage")), "")
 
 
-def schema_of(found: Object) -> Object | None:
+def schema_of(entry: Object) -> Object | None:
     """OpenAPI v3 schema of a version."""
-    return (found.get("schema") or {}).get("openAPIV3Schema")
+    return (entry.get("schema") or {}).get("openAPIV3Schema")
 
 
-def subresources_of(found: Object) -> Object:
-    return found.get("subresources") or {}
+def subresources_of(entry: Object) -> Object:
+    return entry.get("subresources") or {}
 
 
 def condition(crd: Object, kind: str) -> Object | None:
     conditions = (crd.get("status") or {}).get("conditions") or ()
-    return next((found for found in conditions if found["type"] == kind), None)
+    return next((item for item in conditions if item["type"] == kind), None)
 
 
 def is_true(crd: Object, kind: str) -> bool:
-    found = condition(crd, kind)
-    return found is not None and found["status"] == "True"
+    current = condition(crd, kind)
+    return current is not None and current["status"] == "True"
 
 
 def established(crd: Object) -> bool:
@@ -49,8 +49,8 @@ def established(crd: Object) -> bool:
 
 
 def set_condition(crd: Object, kind: str, status: str, reason: str, message: str, now: str) -> None:
-    found = condition(crd, kind)
-    if found is None:
+    current = condition(crd, kind)
+    if current is None:
         new = {
             "type": kind,
             "status": status,
@@ -60,6 +60,6 @@ def set_condition(crd: Object, kind: str, status: str, reason: str, message: str
         }
         crd["status"]["conditions"] = [*(crd["status"].get("conditions") or ()), new]
         return
-    if found["status"] != status or not found.get("lastTransitionTime"):
-        found["lastTransitionTime"] = now
-    found["status"], found["reason"], found["message"] = status, reason, message
+    if current["status"] != status or not current.get("lastTransitionTime"):
+        current["lastTransitionTime"] = now
+    current["status"], current["reason"], current["message"] = status, reason, message

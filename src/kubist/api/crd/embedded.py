@@ -97,21 +97,21 @@ def _validate(schema: Schema, value: Any, path: str, errors: Errors, resource: b
 
 def _validate_resource(value: dict[str, Any], path: str) -> Errors:
     errors = [fields.required(_at(path, name)) for name in ("apiVersion", "kind") if name not in value]
-    for key, given in value.items():
+    for key, item in value.items():
         at = _at(path, key)
         if key == "apiVersion":
-            if not given:
-                errors.append(fields.invalid(at, given, "must not be empty"))
-            elif given.count("/") > 1:
-                errors.append(fields.invalid(at, given, f"unexpected GroupVersion string: {given}"))
+            if not item:
+                errors.append(fields.invalid(at, item, "must not be empty"))
+            elif item.count("/") > 1:
+                errors.append(fields.invalid(at, item, f"unexpected GroupVersion string: {item}"))
         elif key == "kind":
-            if not given:
-                errors.append(fields.invalid(at, given, "must not be empty"))
-            elif wrong := names.dns_1035_label(given.lower()):
+            if not item:
+                errors.append(fields.invalid(at, item, "must not be empty"))
+            elif wrong := names.dns_1035_label(item.lower()):
                 why = "may have mixed case, but should otherwise match: " + ",".join(wrong)
-                errors.append(fields.invalid(at, given, why))
+                errors.append(fields.invalid(at, item, why))
         elif key == "metadata":
-            meta = {**given, "name": given.get("name") or "fakename"}
+            meta = {**item, "name": item.get("name") or "fakename"}
             errors += objectmeta.validate_create(
                 meta,
                 namespaced=bool(meta.get("namespace")),

@@ -21,7 +21,7 @@ def resolve(path: str, props: Props, *, arrays: bool = True) -> tuple[str, Props
     tokens = _TOKEN.findall(path)
     if not tokens or tokens[0] not in (".", "["):
         raise BadPath("expected [ or . but got: " + (tokens[0] if tokens else ""))
-    found: Props | None = props
+    schema: Props | None = props
     spelled = ""
     position = 0
 
@@ -41,15 +41,15 @@ def resolve(path: str, props: Props, *, arrays: bool = True) -> tuple[str, Props
             if len(quoted) < 2 or quoted[0] != "'" or quoted[-1] != "'":
                 raise BadPath(f"expected single quoted string but got {quoted}")
             name = _unescaped(quoted[1:-1])
-            found, spelled = _step(found, spelled, name)
+            schema, spelled = _step(schema, spelled, name)
             closing = take()
             if closing != "]":
                 raise BadPath(f"expected ] but got {closing}")
         elif token == ".":
-            found, spelled = _step(found, spelled, take())
+            schema, spelled = _step(schema, spelled, take())
         else:
             raise BadPath(f"expected [ or . but got: {token}")
-    return spelled, found
+    return spelled, schema
 
 
 def _step(props: Props | None, spelled: str, name: str) -> tuple[Props | None, str]:

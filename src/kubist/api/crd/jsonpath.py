@@ -208,32 +208,32 @@ def _children(value: Any) -> list[Any]:
 
 
 def _wildcard(values: list[Any], work: _Work) -> list[Any]:
-    found: list[Any] = []
+    results: list[Any] = []
     for value in values:
         children = _children(value)
         work.visit(len(children))
-        found += children
-    return found
+        results += children
+    return results
 
 
 def _recursive(values: list[Any], work: _Work) -> list[Any]:
-    found: list[Any] = []
+    results: list[Any] = []
     ahead = values[::-1]
     while ahead:
         value = ahead.pop()
         if children := _children(value):
             work.visit(len(children))
-            found.append(value)
+            results.append(value)
             ahead += reversed(children)
-    return found
+    return results
 
 
 def _union(branches: list[list[Step]]) -> Step:
     def union(values: list[Any], work: _Work) -> list[Any]:
-        found: list[Any] = []
+        results: list[Any] = []
         for steps in branches:
-            found += _through(steps, values, work)
-        return found
+            results += _through(steps, values, work)
+        return results
 
     return union
 
@@ -247,7 +247,7 @@ def _slice(bounds: re.Match[str]) -> Step:
         last = (first or 0) + 1
 
     def cut(values: list[Any], work: _Work) -> list[Any]:
-        found: list[Any] = []
+        results: list[Any] = []
         for value in values:
             if value is None:
                 continue
@@ -259,25 +259,25 @@ def _slice(bounds: re.Match[str]) -> Step:
             end = length if last is None else last
             end += length if end < 0 or (end == 0 and derived) else 0
             if start == end:
-                return found
+                return results
             if not 0 <= start < length or not 0 <= end <= length or start > end or stride <= 0:
                 raise PathError(f"array index out of bounds: index {start}, length {length}")
             part = value[start:end:stride]
             work.visit(len(part))
-            found += part
-        return found
+            results += part
+        return results
 
     return cut
 
 
 def _items(values: list[Any], work: _Work) -> list[Any]:
-    found: list[Any] = []
+    results: list[Any] = []
     for value in values:
         if not isinstance(value, list):
             raise PathError("not an array or slice and cannot be filtered")
         work.visit(len(value))
-        found += value
-    return found
+        results += value
+    return results
 
 
 def _walk(steps: list[Step], value: Any, work: _Work) -> list[Any]:
@@ -300,7 +300,7 @@ def _exists(steps: list[Step]) -> Step:
 
 def _compared(left: list[Step], right: list[Step], compare: Callable[[Any, Any], bool]) -> Step:
     def compared(values: list[Any], work: _Work) -> list[Any]:
-        found = []
+        matches = []
         for item in _items(values, work):
             one, other = _walk(left, item, work), _walk(right, item, work)
             if not one or not other:
@@ -312,7 +312,7 @@ def _compared(left: list[Step], right: list[Step], compare: Callable[[Any, Any],
             if not comparable:
                 raise PathError("incompatible types for comparison")
             if compare(a, b):
-                found.append(item)
-        return found
+                matches.append(item)
+        return matches
 
     return compared

@@ -16,9 +16,9 @@ NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 def accept_names(crd: Object, taken: list[Object]) -> Object | None:
     """Accepts the names that no other CRD of the group uses. `taken`: accepted names of the other CRDs of the group."""
-    wanted: Object = crd["spec"]["names"]
+    spec_names: Object = crd["spec"]["names"]
     accepted: Object = (crd.get("status") or {}).get("acceptedNames") or {}
-    if {name: wanted.get(name) for name in NAMES if wanted.get(name)} == {
+    if {name: spec_names.get(name) for name in NAMES if spec_names.get(name)} == {
         name: accepted.get(name) for name in NAMES if accepted.get(name)
     }:
         return None
@@ -38,21 +38,21 @@ def accept_names(crd: Object, taken: list[Object]) -> Object | None:
         ("listKind", kinds, "ListKindConflict"),
     )
     for field, taken_names, conflict in checks:
-        asked = wanted.get(field) or ("" if field != "shortNames" else [])
-        problem = _conflict(field, asked, accepted, taken_names)
+        value = spec_names.get(field) or ("" if field != "shortNames" else [])
+        problem = _conflict(field, value, accepted, taken_names)
         if problem:
             reason, message = conflict, problem
-        elif asked:
-            names[field] = asked
+        elif value:
+            names[field] = value
         else:
             names.pop(field, None)
-    if wanted.get("categories"):
-        names["categories"] = wanted["categories"]
+    if spec_names.get("categories"):
+        names["categories"] = spec_names["categories"]
     else:
         names.pop("categories", None)
     naming = ("False", reason, message) if reason else ("True", "NoConflicts", "no conflicts found")
-    held = definition.condition(crd, "NamesAccepted")
-    unchanged = held is not None and (held["status"], held.get("reason"), held.get("message")) == naming
+    state = definition.condition(crd, "NamesAccepted")
+    unchanged = state is not None and (state["status"], state.get("reason"), state.get("message")) == naming
     if unchanged and _present(names) == _present(accepted):
         return None
     stamp = times.now()
@@ -81,14 +81,14 @@ def _ordered(names: Object) -> Object:
     return ordered | {name: names[name] for name in ("listKind", "categories") if names.get(name)}
 
 
-def _conflict(field: str, asked: Any, accepted: Object, taken: set[str]) -> str:
+def _conflict(field: str, value: Any, accepted: Object, taken: set[str]) -> str:
     if field == "shortNames":
-        held = accepted.get("shortNames") or []
-        problems = [f'"{name}" is already in use' for name in asked if name not in held and name in taken]
+        current = accepted.get("shortNames") or []
+        problems = [f'"{name}" is already in use' for name in value if name not in current and name in taken]
         return problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]" if problems else ""
-    if asked == (accepted.get(field) or "") or asked not in taken:
+    if value == (accepted.get(field) or "") or value not in taken:
         return ""
-    return f'"{asked}" is already in use'
+    return f'"{value}" is already in use'
 
 
 def establish(crd: Object, _taken: list[Object]) -> Object | None:
@@ -97,8 +97,8 @@ def establish(crd: Object, _taken: list[Object]) -> Object | None:
         return None
     client = ((crd["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
     if client.get("caBundle") and not valid_ca_bundle(client["caBundle"]):
-        held = definition.condition(crd, "Established")
-        if held is not None and held.get("reason") == "InvalidCABundle":
+        current = definition.condition(crd, "Established")
+        if current is not None and current.get("reason") == "InvalidCABundle":
             return None
         text = "The conversion webhook CABundle is invalid"
         definition.set_condition(crd, "Established", "False", "InvalidCABundle", text, times.now())
@@ -146,9 +146,9 @@ def conform(crd: Object, _taken: list[Object]) -> Object | None:
     if not protected(crd["spec"]["group"]):
         return None
     state, message = approval(crd)
-    wanted = (*_APPROVAL[state], message)
-    held = definition.condition(crd, "KubernetesAPIApprovalPolicyConformant")
-    if held is not None and (held["status"], held.get("reason"), held.get("message")) == wanted:
+    expected = (*_APPROVAL[state], message)
+    current = definition.condition(crd, "KubernetesAPIApprovalPolicyConformant")
+    if current is not None and (current["status"], current.get("reason"), current.get("message")) == expected:
         return None
-    definition.set_condition(crd, "KubernetesAPIApprovalPolicyConformant", *wanted, times.now())
+    definition.set_condition(crd, "KubernetesAPIApprovalPolicyConformant", *expected, times.now())
     return crd

@@ -91,5 +91,5 @@ def _int_or_string(props: Props) -> bool:
 
 
 def _list_type(props: Props) -> Literal["", "atomic", "set", "map"]:
-    found = props.get("x-kubernetes-list-type")
-    return found if found in ("atomic", "set", "map") else ""
+    list_type = props.get("x-kubernetes-list-type")
+    return list_type if list_type in ("atomic", "set", "map") else ""

@@ -76,16 +76,16 @@ def validate_schema(
     root: bool = False,
 ) -> Found:
     """Errors of a schema and all nested schemas. With `cost` None, CEL rules are not compiled."""
-    found = Found()
+    report = Found()
     if props is None:
-        return found
-    errors = found.schema
+        return report
+    errors = report.schema
     errors += _keywords(props, path, where, tolerance)
     if props.get("uniqueItems"):
         why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         errors.append(fields.forbidden(f"{path}.uniqueItems", why))
-    _objects(props, path, where, tolerance, cost, root, found)
-    _junctors(props, path, where, tolerance, found)
+    _objects(props, path, where, tolerance, cost, root, report)
+    _junctors(props, path, where, tolerance, report)
     items = props.get("items")
     if items is not None:
         inside = where
@@ -94,11 +94,11 @@ def validate_schema(
         for index, inner in enumerate([items] if isinstance(items, dict) else items):
             at = f"{path}.items" if isinstance(items, dict) else f"{path}.items[{index}]"
             below = cost.items(inner) if cost is not None else None
-            found.add(validate_schema(inner, at, inside, tolerance, below))
+            report.add(validate_schema(inner, at, inside, tolerance, below))
     for name, inner in (props.get("dependencies") or {}).items():
         if isinstance(inner, dict):
             at = f"{path}.dependencies[{name}]"
-            found.add(validate_schema(inner, at, where, tolerance, None))
+            report.add(validate_schema(inner, at, where, tolerance, None))
     if props.get("x-kubernetes-preserve-unknown-fields") is False:
         why = "must be true or undefined"
         errors.append(fields.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, why))
@@ -110,10 +110,10 @@ def validate_schema(
     for index, rule in enumerate(rules):
         errors += _rule(props, rule, f"{path}.x-kubernetes-validations[{index}]")
     if rules and not errors and cost is not None:
-        found.expressions += _expression_errors(
+        report.expressions += _expression_errors(
             props, path, cost, where.uncorrelatable, per_expression=tolerance.cost
         )
-    return found
+    return report
 
 
 def _keywords(props: Props, path: str, where: Where, tolerance: Tolerance) -> Errors:
@@ -125,8 +125,8 @@ def _keywords(props: Props, path: str, where: Where, tolerance: Tolerance) -> Er
         why = f"must not be set {where.defaults}".strip()
         errors.append(fields.forbidden(f"{path}.default", why))
     for keyword in _NOT_SUPPORTED:
-        found = props.get(keyword)
-        if found or (found is not None and keyword in ("additionalItems", "dependencies", "$ref")):
+        value = props.get(keyword)
+        if value or (value is not None and keyword in ("additionalItems", "dependencies", "$ref")):
             errors.append(fields.forbidden(f"{path}.{keyword}", f"{keyword} is not supported"))
     if kind == "null":
         why = "type cannot be set to null, use nullable as an alternative"
@@ -146,19 +146,19 @@ def _objects(
     tolerance: Tolerance,
     cost: SchemaCost | None,
     root: bool,
-    found: Found,
+    report: Found,
 ) -> None:
     properties, additional = props.get("properties") or {}, props.get("additionalProperties")
     if additional is not None:
         if properties and additional is not True:
             why = "additionalProperties and properties are mutual exclusive"
-            found.schema.append(fields.forbidden(f"{path}.additionalProperties", why))
+            report.schema.append(fields.forbidden(f"{path}.additionalProperties", why))
         inside = where
         if where.in_metadata:
             inside = replace(where, defaults="inside additionalProperties applying to object metadata")
         if isinstance(additional, dict):
             below = cost.additional(additional) if cost is not None else None
-            found.add(validate_schema(additional, f"{path}.additionalProperties", inside, tolerance, below))
+            report.add(validate_schema(additional, f"{path}.additionalProperties", inside, tolerance, below))
     for name, inner in properties.items():
         inside = where
         if (root or props.get("x-kubernetes-embedded-resource")) and name in META:
@@ -166,17 +166,17 @@ def _objects(
             if root:
                 inside = replace(inside, defaults=f"in top-level {name}")
         below = cost.property(inner) if cost is not None else None
-        found.add(validate_schema(inner, f"{path}.properties[{name}]", inside, tolerance, below))
+        report.add(validate_schema(inner, f"{path}.properties[{name}]", inside, tolerance, below))
 
 
-def _junctors(props: Props, path: str, where: Where, tolerance: Tolerance, found: Found) -> None:
+def _junctors(props: Props, path: str, where: Where, tolerance: Tolerance, report: Found) -> None:
     if props.get("not") is not None:
-        found.add(validate_schema(props["not"], f"{path}.not", where, tolerance, None))
+        report.add(validate_schema(props["not"], f"{path}.not", where, tolerance, None))
     for name in ("allOf", "oneOf", "anyOf"):
         for index, inner in enumerate(props.get(name) or ()):
-            found.add(validate_schema(inner, f"{path}.{name}[{index}]", where, tolerance, None))
+            report.add(validate_schema(inner, f"{path}.{name}[{index}]", where, tolerance, None))
     for name, inner in (props.get("definitions") or {}).items():
-        found.add(validate_schema(inner, f"{path}.definitions[{name}]", where, tolerance, None))
+        report.add(validate_schema(inner, f"{path}.definitions[{name}]", where, tolerance, None))
 
 
 def _map_type(props: Props, path: str) -> Errors:
@@ -238,10 +238,10 @@ def _key_names(items: Props, keys: list[str], path: str) -> Errors:
     seen: set[str] = set()
     where = f"{path}.x-kubernetes-list-map-keys"
     for key in keys:
-        found = (items.get("properties") or {}).get(key)
-        if found is None:
+        schema = (items.get("properties") or {}).get(key)
+        if schema is None:
             errors.append(fields.invalid(where, keys, "entries must all be names of item properties"))
-        elif found.get("type") in ("array", "object"):
+        elif schema.get("type") in ("array", "object"):
             why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             errors.append(fields.invalid(f"{path}.items.properties[{key}].type", items["type"], why))
         if key in seen:
@@ -279,15 +279,15 @@ def map_key_errors(props: Props, path: str) -> Errors:
         return errors
     required = items.get("required") or ()
     for key in props.get("x-kubernetes-list-map-keys") or ():
-        found = (items.get("properties") or {}).get(key)
-        if found is None:
+        schema = (items.get("properties") or {}).get(key)
+        if schema is None:
             continue
         where = f"{path}.items.properties[{key}]"
         about = "this property is in x-kubernetes-list-map-keys, so it"
-        if key not in required and found.get("default") is None:
+        if key not in required and schema.get("default") is None:
             why = f"{about} must have a default or be a required property"
             errors.append(fields.required(f"{where}.default", why))
-        if found.get("nullable"):
+        if schema.get("nullable"):
             errors.append(fields.forbidden(f"{where}.nullable", f"{about} cannot be nullable"))
     return errors
 
@@ -367,8 +367,8 @@ def _expression_errors(
                 )
             )
         if compiled.message_error:
-            shown = internal_form("apiextensions.ValidationRule", rule)
-            errors.append(fields.invalid(f"{at}.messageExpression", shown, compiled.message_error))
+            value = internal_form("apiextensions.ValidationRule", rule)
+            errors.append(fields.invalid(f"{at}.messageExpression", value, compiled.message_error))
         elif compiled.message_program is not None:
             if per_expression and compiled.message_cost > RULE_LIMIT:
                 why = excess("estimated messageExpression cost", compiled.message_cost, RULE_LIMIT)

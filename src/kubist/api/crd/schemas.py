@@ -17,8 +17,8 @@ _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
 def schemas(spec: Object) -> list[Props]:
-    found = [definition.schema_of(version) for version in spec.get("versions") or ()]
-    return [props for props in found if props is not None]
+    entries = [definition.schema_of(version) for version in spec.get("versions") or ()]
+    return [props for props in entries if props is not None]
 
 
 def walk(props: Props) -> Iterator[Props]:
@@ -28,14 +28,14 @@ def walk(props: Props) -> Iterator[Props]:
         props = left.pop()
         yield props
         inner: list[Any] = [
-            found for name in _NAMED if name in props for found in (props[name] or {}).values()
+            schema for name in _NAMED if name in props for schema in (props[name] or {}).values()
         ]
-        inner += [found for name in _SEVERAL if name in props for found in props[name] or ()]
+        inner += [schema for name in _SEVERAL if name in props for schema in props[name] or ()]
         for name in _ONE:
             if name in props:
-                found = props[name]
-                inner += found if isinstance(found, list) else [found]
-        left += [found for found in reversed(inner) if isinstance(found, dict)]
+                schema = props[name]
+                inner += schema if isinstance(schema, list) else [schema]
+        left += [schema for schema in reversed(inner) if isinstance(schema, dict)]
 
 
 def node_count(spec: Object) -> int:

@@ -46,10 +46,10 @@ class Served:
 
     def _fields(self, obj: Object) -> dict[str, str]:
         """Selectable fields of all served versions. Without a webhook, a field has the same value in each version."""
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for resource in self.resources:
-            found |= resource.strategy.selectable_fields(obj)
-        return found
+            fields |= resource.strategy.selectable_fields(obj)
+        return fields
 
     def _resource(self, version: Version) -> Resource:
         crd = self.crd
@@ -99,12 +99,12 @@ def identity(crd: Object) -> tuple[Any, ...]:
 
 def _subresources(version: Version) -> dict[str, SubresourceInfo]:
     verbs = ("get", "patch", "update")
-    found = {}
+    subresources = {}
     if version.status:
-        found["status"] = SubresourceInfo("status", version.kind, "", "", verbs)
+        subresources["status"] = SubresourceInfo("status", version.kind, "", "", verbs)
     if version.scale is not None:
-        found["scale"] = SubresourceInfo("scale", "Scale", "autoscaling", "v1", verbs)
-    return found
+        subresources["scale"] = SubresourceInfo("scale", "Scale", "autoscaling", "v1", verbs)
+    return subresources
 
 
 def deprecation(crd: Object, version: Object) -> str:
@@ -192,8 +192,8 @@ class CustomKind(StoredKind):
         obj["metadata"].setdefault("generation", 1)
 
     def _kind(self, api_version: str, kind: str) -> StoredKind:
-        found = self._kinds.get(api_version)
-        if found is None:
-            found = StoredKind(self.prefix, api_version, kind, self.fields, self.normalize)
-            self._kinds[api_version] = found
-        return found
+        stored_kind = self._kinds.get(api_version)
+        if stored_kind is None:
+            stored_kind = StoredKind(self.prefix, api_version, kind, self.fields, self.normalize)
+            self._kinds[api_version] = stored_kind
+        return stored_kind

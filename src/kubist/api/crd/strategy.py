@@ -49,10 +49,10 @@ class CustomStatus(Update):
         self.version = version
 
     def prepare(self, ctx: Context, new: Object, old: Object) -> None:
-        found = new.get("status")
+        new_status = new.get("status")
         has_status = "status" in new
         managed = new["metadata"].get("managedFields")
-        given = new["metadata"].get("resourceVersion")
+        resource_version = new["metadata"].get("resourceVersion")
         new.clear()
         new.update(old)
         metadata = new["metadata"] = dict(old["metadata"])
@@ -60,10 +60,10 @@ class CustomStatus(Update):
             metadata["managedFields"] = managed
         else:
             metadata.pop("managedFields", None)
-        if given is not None:
-            metadata["resourceVersion"] = given
+        if resource_version is not None:
+            metadata["resourceVersion"] = resource_version
         if has_status:
-            new["status"] = found
+            new["status"] = new_status
         else:
             new.pop("status", None)
 
@@ -182,10 +182,10 @@ def rule_errors(
         return []
     if any(error.reason in BLOCKING for error in errors):
         return [UNCHECKED]
-    found, warnings = rules.validate(new, old, before)
+    violations, warnings = rules.validate(new, old, before)
     for warning in warnings:
         ctx.warn(warning)
-    return found
+    return violations
 
 
 _MAX_REPLICAS = (1 << 31) - 1
@@ -226,13 +226,13 @@ def _scale_values(scale: Object, obj: Object) -> tuple[int | None, int, str]:
     """spec.replicas (None if absent), status.replicas (0 if absent) and the label selector ("" if absent).
     Raises a 500 error if a value has the wrong type."""
     try:
-        wanted = _found(obj, scale["specReplicasPath"], int)
-        held = _found(obj, scale["statusReplicasPath"], int)
+        replicas = _found(obj, scale["specReplicasPath"], int)
+        status_replicas = _found(obj, scale["statusReplicasPath"], int)
         path = scale.get("labelSelectorPath")
         selector = _found(obj, path, str) if path else None
     except _Unfit as error:
         raise status.plain_error(str(error)) from None
-    return None if wanted is None else _int32(wanted), _int32(held or 0), selector or ""
+    return None if replicas is None else _int32(replicas), _int32(status_replicas or 0), selector or ""
 
 
 def _int32(value: int) -> int:
@@ -249,16 +249,16 @@ _TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
 def _found(obj: Object, path: str, kind: type) -> Any:
     """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly `kind`."""
     parts = path.removeprefix(".").split(".")
-    found: Any = obj
+    value: Any = obj
     for depth, part in enumerate(parts, 1):
-        if found is None:
+        if value is None:
             return None
-        _expect(found, dict, parts[:depth])
-        if part not in found:
+        _expect(value, dict, parts[:depth])
+        if part not in value:
             return None
-        found = found[part]
-    _expect(found, kind, parts)
-    return found
+        value = value[part]
+    _expect(value, kind, parts)
+    return value
 
 
 def _expect(value: Any, kind: type, parts: list[str]) -> None:

@@ -100,11 +100,11 @@ def _invariants(props: Props, level: str, path: str) -> Errors:
         if isinstance(additional, dict):
             errors += _invariants(additional, "field", f"{path}.additionalProperties")
     if int_or_string:
-        for keyword, found in (
+        for keyword, is_set in (
             ("x-kubernetes-preserve-unknown-fields", preserves),
             ("x-kubernetes-embedded-resource", embedded),
         ):
-            if found:
+            if is_set:
                 why = "must be false if x-kubernetes-int-or-string is true"
                 errors.append(fields.invalid(f"{path}.{keyword}", True, why))
     all_of = props.get("allOf") or []
@@ -141,10 +141,10 @@ def _resource_fields(properties: Props, level: str, embedded: bool, path: str) -
     errors: Errors = []
     resource = level == "root" or embedded
     for name in ("kind", "apiVersion"):
-        found = properties.get(name)
-        if found is not None and resource and found.get("type") != "string":
+        schema = properties.get(name)
+        if schema is not None and resource and schema.get("type") != "string":
             where = f"{path}.properties[{name}].type"
-            errors.append(fields.invalid(where, found.get("type", ""), "must be string"))
+            errors.append(fields.invalid(where, schema.get("type", ""), "must be string"))
     metadata = properties.get("metadata")
     if metadata is None:
         return errors
@@ -196,8 +196,8 @@ def _nested(props: Props, path: str, *, skip_any_of: bool = False) -> Errors:
     for name, inner in properties.items():
         errors += _nested(inner, f"{path}.properties[{name}]")
     for keyword, why in _FORBIDDEN_IN_JUNCTORS:
-        found = props.get(keyword)
-        if found or (keyword in _UNDEFINED and found is not None and found is not False):
+        value = props.get(keyword)
+        if value or (keyword in _UNDEFINED and value is not None and value is not False):
             errors.append(fields.forbidden(f"{path}.{keyword}", why))
     if "metadata" in properties:
         why = "must not be specified in a nested context"
@@ -210,9 +210,9 @@ def _completeness(props: Props, structure: Props, at: str, path: str) -> Errors:
     errors: Errors = []
     inner = [(props["not"], f"{path}.not")] if props.get("not") is not None else []
     for name in ("allOf", "anyOf", "oneOf"):
-        inner += [(found, f"{path}.{name}[{index}]") for index, found in enumerate(props.get(name) or ())]
-    for found, where in inner:
-        errors += _nested_completeness(found, structure, at, where)
+        inner += [(schema, f"{path}.{name}[{index}]") for index, schema in enumerate(props.get(name) or ())]
+    for schema, where in inner:
+        errors += _nested_completeness(schema, structure, at, where)
     return errors
 
 
@@ -222,8 +222,8 @@ def _nested_completeness(props: Props, structure: Props | None, at: str, path: s
     errors = _completeness(props, structure, at, path)
     if isinstance(props.get("items"), dict):
         items = structure.get("items")
-        found = items if isinstance(items, dict) else None
-        errors += _nested_completeness(props["items"], found, f"{at}.items", f"{path}.items")
+        element = items if isinstance(items, dict) else None
+        errors += _nested_completeness(props["items"], element, f"{at}.items", f"{path}.items")
     known = structure.get("properties") or {}
     for name, inner in (props.get("properties") or {}).items():
         where, there = f"{path}.properties[{name}]", f"{at}.properties[{name}]"

@@ -87,11 +87,11 @@ def _approval(new: Object, old: Object | None) -> Errors:
     path = f"metadata.annotations[{definition.APPROVED_ANNOTATION}]"
     if state == "missing":
         return [fields.required(path, why)]
-    given = (new["metadata"].get("annotations") or {}).get(definition.APPROVED_ANNOTATION, "")
-    return [fields.invalid(path, given, why)]
+    value = (new["metadata"].get("annotations") or {}).get(definition.APPROVED_ANNOTATION, "")
+    return [fields.invalid(path, value, why)]
 
 
-def validate_names(given: Object, path: str) -> Errors:
+def validate_names(crd_names: Object, path: str) -> Errors:
     errors: Errors = []
 
     def check(field: str, value: str, *, mixed: bool = False) -> None:
@@ -100,20 +100,20 @@ def validate_names(given: Object, path: str) -> Errors:
             prefix = "may have mixed case, but should otherwise match: " if mixed else ""
             errors.append(fields.invalid(f"{path}.{field}", value, prefix + ",".join(wrong)))
 
-    check("plural", given.get("plural") or "")
-    check("singular", given.get("singular") or "")
-    check("kind", given.get("kind") or "", mixed=True)
-    check("listKind", given.get("listKind") or "", mixed=True)
-    for index, name in enumerate(given.get("shortNames") or ()):
+    check("plural", crd_names.get("plural") or "")
+    check("singular", crd_names.get("singular") or "")
+    check("kind", crd_names.get("kind") or "", mixed=True)
+    check("listKind", crd_names.get("listKind") or "", mixed=True)
+    for index, name in enumerate(crd_names.get("shortNames") or ()):
         errors += [
             fields.invalid(f"{path}.shortNames[{index}]", name, ",".join(wrong))
             for wrong in [names.dns_1035_label(name)]
             if wrong
         ]
-    if given.get("kind") and given.get("kind") == given.get("listKind"):
+    if crd_names.get("kind") and crd_names.get("kind") == crd_names.get("listKind"):
         why = "kind and listKind may not be the same"
-        errors.append(fields.invalid(f"{path}.listKind", given["listKind"], why))
-    for index, name in enumerate(given.get("categories") or ()):
+        errors.append(fields.invalid(f"{path}.listKind", crd_names["listKind"], why))
+    for index, name in enumerate(crd_names.get("categories") or ()):
         errors += [
             fields.invalid(f"{path}.categories[{index}]", name, ",".join(wrong))
             for wrong in [names.dns_1035_label(name)]
@@ -267,10 +267,10 @@ class _Spec:
         cost: SchemaCost | None = None
         if self._structural_required():
             if not init:
-                found = structural.validate_structural(props, path)
-                found = found or validate_defaults(props, path, pruned=self.pruned_defaults)
-                errors += found
-                cost = SchemaCost(props) if not found else None
+                problems = structural.validate_structural(props, path)
+                problems = problems or validate_defaults(props, path, pruned=self.pruned_defaults)
+                errors += problems
+                cost = SchemaCost(props) if not problems else None
         else:
             init = ""
         tolerance = self._unchanged(version)
@@ -294,16 +294,16 @@ class _Spec:
 
     def _before(self, version: Object) -> Object:
         """The version before the update; empty if it is new."""
-        held = self.old_spec.get("versions") or ()
-        return next((found for found in held if found["name"] == version.get("name")), {})
+        old_versions = self.old_spec.get("versions") or ()
+        return next((entry for entry in old_versions if entry["name"] == version.get("name")), {})
 
     def _unchanged(self, version: Object) -> Tolerance:
         """Tolerance for a version: an unchanged schema is not rejected for the cost of its rules."""
         before = self._before(version)
         if not before or definition.schema_of(before) != definition.schema_of(version):
             return self.tolerance
-        held = self.tolerance
-        return Tolerance(held.valid_types, held.atomic_sets, held.map_keys, cost=False)
+        tolerance = self.tolerance
+        return Tolerance(tolerance.valid_types, tolerance.atomic_sets, tolerance.map_keys, cost=False)
 
 
 _PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
@@ -329,10 +329,10 @@ def _not_structural(props: Props) -> bool:
 
 def _tolerance(old: Object) -> Tolerance:
     """Checks that the old CRD violates are off."""
-    held = [inner for props in schemas(old) for inner in walk(props)]
+    nodes = [inner for props in schemas(old) for inner in walk(props)]
     types = schema_rules.TYPES
     return Tolerance(
-        valid_types=not any(inner.get("type") and inner["type"] not in types for inner in held),
-        atomic_sets=not any(schema_rules.atomic_set_errors(inner, "") for inner in held),
-        map_keys=not any(schema_rules.map_key_errors(inner, "") for inner in held),
+        valid_types=not any(inner.get("type") and inner["type"] not in types for inner in nodes),
+        atomic_sets=not any(schema_rules.atomic_set_errors(inner, "") for inner in nodes),
+        map_keys=not any(schema_rules.map_key_errors(inner, "") for inner in nodes),
     )

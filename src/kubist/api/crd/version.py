@@ -66,9 +66,9 @@ class Version:
     @functools.cached_property
     def _keywords(self) -> frozenset[str]:
         """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be skipped."""
-        found: set[str] = set()
-        _collect_keywords(self.props or {}, found)
-        return frozenset(found)
+        keywords: set[str] = set()
+        _collect_keywords(self.props or {}, keywords)
+        return frozenset(keywords)
 
     @functools.cached_property
     def _fill(self) -> Fill | None:
@@ -135,14 +135,14 @@ class Version:
         return embedded.validate(self.structural, obj) if self.embeds else []
 
 
-def _collect_keywords(props: Object, found: set[str]) -> None:
+def _collect_keywords(props: Object, keywords: set[str]) -> None:
     """Collects the keywords of a schema and of its nested value schemas."""
-    found.update(props)
+    keywords.update(props)
     for inner in (props.get("properties") or {}).values():
-        _collect_keywords(inner, found)
+        _collect_keywords(inner, keywords)
     for name in ("items", "additionalProperties"):
         if isinstance(props.get(name), dict):
-            _collect_keywords(props[name], found)
+            _collect_keywords(props[name], keywords)
 
 
 def _exact(value: Object) -> Object:
@@ -182,7 +182,7 @@ def _collect_duplicates(schema: Schema, value: Any, path: str, errors: Errors) -
                     _collect_duplicates(schema.items, item, f"{path}[{index}]", errors)
 
 
-def _unique(values: list[Any], shown: list[Any], path: str, errors: Errors) -> None:
+def _unique(values: list[Any], items: list[Any], path: str, errors: Errors) -> None:
     if set(map(type, values)) == {str} and len(set(values)) == len(values):
         return
     seen: dict[bytes, int] = {}
@@ -191,7 +191,7 @@ def _unique(values: list[Any], shown: list[Any], path: str, errors: Errors) -> N
         times = seen.get(key, 0)
         seen[key] = times + 1
         if times == 1:
-            errors.append(fields.duplicate(f"{path}[{index}]", shown[index]))
+            errors.append(fields.duplicate(f"{path}[{index}]", items[index]))
 
 
 def _unique_keys(keys: tuple[str, ...], value: list[Any], path: str, errors: Errors) -> None:

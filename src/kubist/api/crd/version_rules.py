@@ -123,16 +123,16 @@ def validate_subresources(version: Object, path: str) -> Errors:
         ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
     )
     for name, prefixes, why in rules:
-        given, where = scale.get(name) or "", f"{path}.scale.{name}"
-        if not given:
+        json_path, where = scale.get(name) or "", f"{path}.scale.{name}"
+        if not json_path:
             if name != "labelSelectorPath":
                 errors.append(fields.required(where))
             continue
-        wrong = _simple_path(given, where)
+        wrong = _simple_path(json_path, where)
         if wrong:
             errors += wrong
-        elif not given.startswith(prefixes):
-            errors.append(fields.invalid(where, given, why))
+        elif not json_path.startswith(prefixes):
+            errors.append(fields.invalid(where, json_path, why))
     return errors
 
 
@@ -177,13 +177,13 @@ def validate_selectable(version: Object, path: str, before: Object) -> Errors:
             errors.append(fields.required(where))
             continue
         try:
-            spelled, found = field_path.resolve(text, props, arrays=False)
+            spelled, schema = field_path.resolve(text, props, arrays=False)
         except field_path.BadPath as error:
             errors.append(fields.invalid(where, text, f"is an invalid path: {error}"))
             continue
         if spelled.partition(".")[0] == "metadata":
             errors.append(fields.invalid(where, text, "must not point to fields in metadata"))
-        if (found or {}).get("type") not in ("string", "boolean", "integer"):
+        if (schema or {}).get("type") not in ("string", "boolean", "integer"):
             why = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings with "
                 "formats are allowed."
@@ -198,8 +198,8 @@ def validate_selectable(version: Object, path: str, before: Object) -> Errors:
 
 
 def _had_too_many(version: Object, before: Object) -> bool:
-    held = before.get("selectableFields") or []
-    return len(held) > MAX_SELECTABLE_FIELDS and held == version.get("selectableFields")
+    old_fields = before.get("selectableFields") or []
+    return len(old_fields) > MAX_SELECTABLE_FIELDS and old_fields == version.get("selectableFields")
 
 
 def _webhook(crd: Object | None) -> Object:

@@ -84,8 +84,8 @@ class Webhook:
         except (ValueError, AttributeError):
             raise _WrongAnswer("the answer is no ConversionReview") from None
         if answer.get("kind") != review["kind"] or answer.get("apiVersion") != review["apiVersion"]:
-            given = f"{answer.get('apiVersion')}, Kind={answer.get('kind')}"
-            raise _WrongAnswer(f"expected webhook response of {review['apiVersion']}, got {given}")
+            actual = f"{answer.get('apiVersion')}, Kind={answer.get('kind')}"
+            raise _WrongAnswer(f"expected webhook response of {review['apiVersion']}, got {actual}")
         if not isinstance(response, dict):
             raise _WrongAnswer("no response provided")
         if response.get("uid") != review["request"]["uid"]:
@@ -100,9 +100,9 @@ class Webhook:
             raise _WrongAnswer(f"webhook returned {len(converted)} objects, expected 1")
         new = converted[0]
         if not isinstance(new, dict) or new.get("apiVersion") != api_version:
-            given = str(new.get("apiVersion") if isinstance(new, dict) else new)
+            actual = str(new.get("apiVersion") if isinstance(new, dict) else new)
             raise _WrongAnswer(
-                f"webhook returned invalid object at index 0: expected {api_version}, got {given}"
+                f"webhook returned invalid object at index 0: expected {api_version}, got {actual}"
             )
         if new.get("kind") != obj["kind"]:
             raise _WrongAnswer(f"webhook returned an object of kind {new.get('kind')}")

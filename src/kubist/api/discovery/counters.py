@@ -79,8 +79,8 @@ class Counters:
 
     def dump(self) -> bytes:
         requests = {
-            where: (found.codes, found.buckets, found.sum, found.sizes, found.bytes)
-            for where, found in self.requests.items()
+            where: (stats.codes, stats.buckets, stats.sum, stats.sizes, stats.bytes)
+            for where, stats in self.requests.items()
         }
         flows = (self.flows, self.levels)
         return marshal.dumps(
@@ -90,8 +90,8 @@ class Counters:
     def add(self, dumped: bytes) -> None:
         """Adds the dumped counters of another process."""
         requests, watches, inflight, admission, (flows, levels), cpu, memory = marshal.loads(dumped)
-        for where, found in requests.items():
-            self.requests.setdefault(where, Requests(where[0])).add(*found)
+        for where, stats in requests.items():
+            self.requests.setdefault(where, Requests(where[0])).add(*stats)
         for where, count in watches.items():
             self.watches[where] = self.watches.get(where, 0) + count
         self.inflight = [mine + theirs for mine, theirs in zip(self.inflight, inflight, strict=True)]

@@ -35,13 +35,13 @@ def described(name: str, definition: dict[str, Any]) -> dict[str, Any]:
     text, fields = _of_type(name)
     if not text and not fields:
         return definition
-    shown = {"description": text, **definition} if text else dict(definition)
-    if "properties" in shown:
-        shown["properties"] = {
+    result = {"description": text, **definition} if text else dict(definition)
+    if "properties" in result:
+        result["properties"] = {
             field: {"description": fields[field], **schema} if field in fields else schema
-            for field, schema in shown["properties"].items()
+            for field, schema in result["properties"].items()
         }
-    return shown
+    return result
 
 
 def of_object_fields(kind: str = "ConfigMap") -> dict[str, str]:
@@ -77,8 +77,8 @@ def _module(name: str) -> dict[str, Description]:
 
 @cache
 def _folders() -> tuple[Path, ...]:
-    found = importlib.util.find_spec("lightkube")
-    locations = found.submodule_search_locations if found is not None else None
+    spec = importlib.util.find_spec("lightkube")
+    locations = spec.submodule_search_locations if spec is not None else None
     return tuple(Path(location) / "models" for location in locations or ())
 
 

@@ -31,8 +31,8 @@ def api_versions(address: str) -> Object:
 
 def versions_of(name: str, resources: Resources) -> list[str]:
     """Versions of a group, the preferred one first."""
-    found = resources.versions(name)
-    return sorted(found, key=priority) if is_custom(name, resources) else found
+    versions = resources.versions(name)
+    return sorted(versions, key=priority) if is_custom(name, resources) else versions
 
 
 def is_custom(name: str, resources: Resources) -> bool:
@@ -160,10 +160,10 @@ class Aggregated:
             digest = hashlib.sha512(orjson.dumps(self._document)).hexdigest().upper()
             self.etag = f'"{digest}"'
             self._generation = generation
-        found = self._written.get(serializer)
-        if found is None:
-            found = self._written[serializer] = _write(serializer, self._document)
-        return found
+        content = self._written.get(serializer)
+        if content is None:
+            content = self._written[serializer] = _write(serializer, self._document)
+        return content
 
     def _build(self) -> Object:
         names = [""] if self.core else group_names(self.resources)
@@ -181,8 +181,8 @@ class Aggregated:
 
     def _version(self, name: str, version: str) -> Object:
         served = (self.resources.of(name, version) or {}).values()
-        found = [_resource(resource) for resource in served]
-        return {"version": version, "resources": found, "freshness": "Current"}
+        resources = [_resource(resource) for resource in served]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
     def _merged(self, name: str) -> Object:
         """A group with versions that an aggregated API server serves."""

@@ -25,8 +25,8 @@ class Health:
         """(check, endpoint) → last result (1 passed, 0 failed), number of failures, number of passes."""
 
     async def _run(self, endpoint: str, name: str, check: Check) -> str:
-        found = check()
-        problem = found if isinstance(found, str) else await found
+        outcome = check()
+        problem = outcome if isinstance(outcome, str) else await outcome
         result = self._results.setdefault((name, endpoint), [0, 0, 0])
         passed = 0 if problem else 1
         result[0] = passed
@@ -86,8 +86,8 @@ class Health:
                 lines.append(f"[+]{known} ok")
         unknown = [name for name in excluded if name not in checks]
         if unknown:
-            shown = ", ".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {shown}")
+            names = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
             return _text(500, "\n".join([*lines, f"{endpoint} check failed"]) + "\n")
         if "verbose" in query:

@@ -74,8 +74,8 @@ def _requests(counters: Counters) -> Iterator[Family]:
         "[STABLE] Number of requests.",
         (
             ("", (("code", str(code % DRY_RUN)), *_labels(where, "All" if code >= DRY_RUN else "")), count)
-            for where, found in requests
-            for code, count in sorted(found.codes.items())
+            for where, stats in requests
+            for code, count in sorted(stats.codes.items())
         ),
     )
     yield Family(
@@ -84,8 +84,8 @@ def _requests(counters: Counters) -> Iterator[Family]:
         "[STABLE] Time from the arrival of a request to its response, in seconds.",
         (
             each
-            for where, found in requests
-            for each in histogram(_labels(where, ""), BUCKETS, found.buckets, found.sum)
+            for where, stats in requests
+            for each in histogram(_labels(where, ""), BUCKETS, stats.buckets, stats.sum)
         ),
     )
     yield Family(
@@ -94,9 +94,9 @@ def _requests(counters: Counters) -> Iterator[Family]:
         "[STABLE] Size of the responses to reads, in bytes.",
         (
             each
-            for where, found in requests
-            if any(found.sizes)
-            for each in histogram(_labels(where), SIZES, found.sizes, found.bytes)
+            for where, stats in requests
+            if any(stats.sizes)
+            for each in histogram(_labels(where), SIZES, stats.sizes, stats.bytes)
         ),
     )
     yield Family(
@@ -136,7 +136,7 @@ def _admission(counters: Counters) -> Family:
 
 def _deprecated(registry: Registry, counters: Counters) -> Family:
     """Deprecated resources that were requested."""
-    found = {}
+    values = {}
     for _, group, version, plural, subresource, *_ in counters.requests:
         kind = registry.resources.get(group, version, plural) if plural else None
         if kind is not None and not kind.custom and kind.strategy.deprecation:
@@ -148,15 +148,15 @@ def _deprecated(registry: Registry, counters: Counters) -> Family:
                 ("subresource", subresource),
                 ("version", version),
             )
-            found[labels] = 1
+            values[labels] = 1
     help_ = "[STABLE] Deprecated resources that were requested."
-    samples = [("", labels, value) for labels, value in sorted(found.items())]
+    samples = [("", labels, value) for labels, value in sorted(values.items())]
     return Family("apiserver_requested_deprecated_apis", "gauge", help_, samples)
 
 
 def _collections(registry: Registry) -> Iterator[Family]:
     cache = registry.cache
-    found = [
+    rows = [
         (
             kind,
             (("group", kind.group), ("resource", kind.resource)),
@@ -165,16 +165,16 @@ def _collections(registry: Registry) -> Iterator[Family]:
         for kind in registry.resources
         if kind.prefix in cache.collections and kind.api_version == kind.storage_version
     ]
-    objects = [("", labels, count) for _, labels, count in found]
+    objects = [("", labels, count) for _, labels, count in rows]
     yield Family("apiserver_resource_objects", "gauge", "[ALPHA] Number of stored objects.", objects)
-    named = sorted((f"{kind.resource}.{kind.group}".rstrip("."), count) for kind, _, count in found)
+    named = sorted((f"{kind.resource}.{kind.group}".rstrip("."), count) for kind, _, count in rows)
     yield Family(
         "apiserver_storage_objects",
         "gauge",
         "[STABLE] (Deprecated since 1.34.0) Number of stored objects. Use apiserver_resource_objects.",
         [("", (("resource", name),), count) for name, count in named],
     )
-    versions = [("", labels, cache.revision) for _, labels, _ in found]
+    versions = [("", labels, cache.revision) for _, labels, _ in rows]
     help_ = "[ALPHA] Resource version of the cache."
     yield Family("apiserver_watch_cache_resource_version", "gauge", help_, versions)
 
@@ -195,13 +195,13 @@ def _storage_size(registry: Registry) -> Iterator[Family]:
 
 def _encryption(registry: Registry) -> Iterator[Family]:
     assert registry.encrypted is not None
-    found: dict[str, Family] = {}
+    by_name: dict[str, Family] = {}
     for name, kind, labels, value in registry.encrypted.values.metrics.samples():
         base = re.sub("_(bucket|sum|count)$", "", name) if kind == "histogram" else name
-        family = found.setdefault(base, Family(base, kind, "[ALPHA] Encryption at rest.", []))
+        family = by_name.setdefault(base, Family(base, kind, "[ALPHA] Encryption at rest.", []))
         assert isinstance(family.samples, list)
         family.samples.append((name[len(base) :], labels, value))
-    yield from found.values()
+    yield from by_name.values()
 
 
 def _features(registry: Registry) -> Family:
@@ -253,11 +253,11 @@ def _labels(where: Where, dry_run: str | None = None) -> Labels:
 
 
 def sample(name: str, labels: Labels, value: float) -> str:
-    shown = f"{value:.15g}" if isinstance(value, float) and value != int(value) else str(int(value))
+    number = f"{value:.15g}" if isinstance(value, float) and value != int(value) else str(int(value))
     if not labels:
-        return f"{name} {shown}"
+        return f"{name} {number}"
     pairs = ",".join([f'{key}="{_escaped(text)}"' for key, text in labels])
-    return f"{name}{{{pairs}}} {shown}"
+    return f"{name}{{{pairs}}} {number}"
 
 
 def _escaped(text: str) -> str:
@@ -311,7 +311,7 @@ _LABELS = {
 
 def flowcontrol(counters: Counters) -> Iterator[Family]:
     """All families in a fixed order."""
-    found: dict[str, list[tuple[Labels, list[float]]]] = {}
+    series: dict[str, list[tuple[Labels, list[float]]]] = {}
     for (schema, level), totals in sorted(counters.flows.items()):
         for key, values in sorted(totals.items()):
             name, _, value = key.partition(" ")
@@ -319,14 +319,14 @@ def flowcontrol(counters: Counters) -> Iterator[Family]:
             if name in _LABELS:
                 # Labels are in alphabetical order.
                 labels = tuple(sorted((*labels, (_LABELS[name], value))))
-            found.setdefault(name, []).append((labels, values))
+            series.setdefault(name, []).append((labels, values))
     for name, (kind, help_) in _COUNTED.items():
-        samples = [("", labels, values[0]) for labels, values in found.get(name, ())]
+        samples = [("", labels, values[0]) for labels, values in series.get(name, ())]
         yield Family(f"apiserver_flowcontrol_{name}", kind, help_, samples)
     for name, (help_, bounds) in _OBSERVED.items():
         observed = [
             each
-            for labels, (*buckets, total) in found.get(name, ())
+            for labels, (*buckets, total) in series.get(name, ())
             for each in histogram(labels, bounds, buckets, total)
         ]
         yield Family(f"apiserver_flowcontrol_{name}", "histogram", help_, observed)

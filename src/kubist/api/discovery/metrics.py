@@ -87,20 +87,20 @@ class Metrics:
         where = _UNREAD if info is None else info.counted_as
         if applied and where[0] == "PATCH":
             where = ("APPLY", *where[1:])
-        found = self._requests.get(where)
-        if found is None:
+        stats = self._requests.get(where)
+        if stats is None:
             where = self._bounded(where, info)
-            found = self._requests.setdefault(where, Requests(where[0]))
-        found.buckets[bisect_left(BUCKETS, seconds)] += 1
-        found.sum += seconds
+            stats = self._requests.setdefault(where, Requests(where[0]))
+        stats.buckets[bisect_left(BUCKETS, seconds)] += 1
+        stats.sum += seconds
         if dry_run:
             code += DRY_RUN
-        codes = found.codes
+        codes = stats.codes
         codes[code] = codes[code] + 1 if code in codes else 1
-        if found.reads and body is not None:
+        if stats.reads and body is not None:
             size = len(body) if body.__class__ is bytes else sum(map(len, body))  # type: ignore[arg-type]
-            found.sizes[0 if size <= SMALL else bisect_left(SIZES, size)] += 1
-            found.bytes += size
+            stats.sizes[0 if size <= SMALL else bisect_left(SIZES, size)] += 1
+            stats.bytes += size
 
     def _bounded(self, where: tuple[str, ...], info: RequestInfo | None) -> tuple[str, ...]:
         """Labels of a request, without values that a client can choose freely."""
@@ -115,8 +115,8 @@ class Metrics:
         """Whether the resource exists. Unknown resources share one label set, because clients can make up names."""
         if not info.is_resource:
             return True
-        found = (self._registry.resources.of(info.group, info.version) or {}).get(info.resource)
-        return found is not None and (not info.subresource or info.subresource in found.subresources)
+        resource = (self._registry.resources.of(info.group, info.version) or {}).get(info.resource)
+        return resource is not None and (not info.subresource or info.subresource in resource.subresources)
 
     def own(self) -> Counters:
         """Counters of this process with present values."""
@@ -177,9 +177,9 @@ def content_type(accept: str) -> bytes:
     escaping = ESCAPING[0]
     for clause in negotiate.parse_accept(accept):
         parameters = dict(clause.parameters)
-        asked = parameters.get("escaping", "")
-        if asked in ESCAPING:
-            escaping = asked
+        value = parameters.get("escaping", "")
+        if value in ESCAPING:
+            escaping = value
         if (clause.type, clause.subtype) == ("text", "plain") and parameters.get(
             "version", "0.0.4"
         ) == "0.0.4":

@@ -125,9 +125,9 @@ class OpenAPI:
             return Response(406, [vary])
         kind = V3_FORMS[form]
         headers: Headers = [(b"Content-Type", kind.encode()), vary]
-        asked = query.get("hash")
-        if asked:
-            if asked != document.tag:
+        query_hash = query.get("hash")
+        if query_hash:
+            if query_hash != document.tag:
                 location = f"{self._root}{name}?hash={document.tag}".encode()
                 tagged = (b"ETag", f'"{document.tag}"'.encode())
                 return Response(301, [*headers, tagged, (b"Location", location)])
@@ -286,9 +286,9 @@ def conditional(request: Request, headers: Headers, body: bytes, tag: str, modif
 
 
 def _is_current(headers: dict[str, str], tag: str, modified: int) -> bool:
-    wanted = headers.get("if-none-match")
-    if wanted is not None:
-        tags = {part.strip().removeprefix("W/") for part in wanted.split(",")}
+    none_match = headers.get("if-none-match")
+    if none_match is not None:
+        tags = {part.strip().removeprefix("W/") for part in none_match.split(",")}
         return "*" in tags or bool(tag and f'"{tag}"' in tags)
     since = headers.get("if-modified-since")
     if since is None:

@@ -207,7 +207,7 @@ def type_of(parameter: str) -> str:
 
 def place(parameter: str) -> dict[str, Any]:
     """Name, description and location of a parameter."""
-    shown: dict[str, Any] = {"description": DESCRIPTIONS[parameter], "name": name_of(parameter)}
+    entry: dict[str, Any] = {"description": DESCRIPTIONS[parameter], "name": name_of(parameter)}
     if parameter in _IN_PATH:
-        return {**shown, "in": "path", "required": True}
-    return {**shown, "in": "query"}
+        return {**entry, "in": "path", "required": True}
+    return {**entry, "in": "query"}

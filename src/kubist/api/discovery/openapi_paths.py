@@ -125,19 +125,19 @@ class _Describer:
     def operation(
         self, method: str, verb: str, action: str, responses: dict[str, str], **rest: Any
     ) -> Operation:
-        given = {
+        settings = {
             "tag": self.tag,
             "kind": self.kind,
             "produces": self.produces,
             "consumes": self.consumes,
             **rest,
         }
-        name = given.pop("name", self.name)
+        name = settings.pop("name", self.name)
         noun = f"objects of kind {self.resource.kind}" if "list" in action else f"a {self.resource.kind}"
         words = {"post": "create", "put": "replace", "get": "read", "deletecollection": "delete"}
         said = f"{words.get(action, action.replace('watchlist', 'watch'))} {noun}"
         return Operation(
-            method, f"{verb}{self.gv}{name}", description=said, action=action, responses=responses, **given
+            method, f"{verb}{self.gv}{name}", description=said, action=action, responses=responses, **settings
         )
 
     def paths(self) -> Iterator[Path]:

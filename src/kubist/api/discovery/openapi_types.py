@@ -68,30 +68,30 @@ _BARE = {
 
 def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:
     """A built-in type in v3. For kinds of every group, only the core group and the described group are listed."""
-    shown = _definition(name)
+    schema = _definition(name)
     if group is not None and name in _EVERYWHERE:
         own = sorted({("", "v1"), (group, version)})
-        shown[_GVK] = _kinds(name, own)
-    return shown
+        schema[_GVK] = _kinds(name, own)
+    return schema
 
 
 def beside_custom(name: str) -> Object:
     """A built-in type in the document of a custom resource."""
-    shown = _definition(name)
+    schema = _definition(name)
     if name in _EVERYWHERE:
-        shown[_GVK] = [kind for kind in shown[_GVK] if kind["group"] not in _APART]
-    return shown
+        schema[_GVK] = [kind for kind in schema[_GVK] if kind["group"] not in _APART]
+    return schema
 
 
 def _definition(name: str) -> Object:
-    shown = descriptions.described(name, openapi.definition(catalog.by_name(name)))
+    definition = descriptions.described(name, openapi.definition(catalog.by_name(name)))
     if name in _EVERYWHERE:
         known = [(group, version) for group, versions in _KNOWN.items() for version in versions.split()]
-        shown[_GVK] = _kinds(name, known)
-    for field, schema in shown.get("properties", {}).items():
+        definition[_GVK] = _kinds(name, known)
+    for field, schema in definition.get("properties", {}).items():
         if field in _BARE.get(name, ()) and "allOf" in schema:
-            shown["properties"][field] = schema["allOf"][0]
-    return shown
+            definition["properties"][field] = schema["allOf"][0]
+    return definition
 
 
 def _kinds(name: str, group_versions: list[tuple[str, str]]) -> list[Object]:
@@ -103,9 +103,9 @@ def old_built_in(name: str) -> Object:
     """A built-in type in v2."""
     if name in _OLD_LEAVES:
         return dict(_OLD_LEAVES[name])
-    shown = older(_definition(name))
-    assert isinstance(shown, dict)
-    return shown
+    schema = older(_definition(name))
+    assert isinstance(schema, dict)
+    return schema
 
 
 def older(value: Any) -> Any:
@@ -114,17 +114,17 @@ def older(value: Any) -> Any:
         return [older(item) for item in value]
     if not isinstance(value, dict):
         return value
-    shown: Object = {}
+    result: Object = {}
     for key, inner in value.items():
         if key == "allOf" and len(inner) == 1 and "$ref" in inner[0]:
-            shown["$ref"] = inner[0]["$ref"].replace(openapi.REF, _DEFS)
+            result["$ref"] = inner[0]["$ref"].replace(openapi.REF, _DEFS)
         elif key == "$ref" and isinstance(inner, str):
-            shown["$ref"] = inner.replace(openapi.REF, _DEFS)
+            result["$ref"] = inner.replace(openapi.REF, _DEFS)
         elif key == "properties":
-            shown[key] = {name: older(field) for name, field in inner.items()}
+            result[key] = {name: older(field) for name, field in inner.items()}
         elif key != "default":
-            shown[key] = older(inner)
-    return shown
+            result[key] = older(inner)
+    return result
 
 
 def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
@@ -139,12 +139,12 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
         ]
     ref = _DEFS if old else openapi.REF
     if old and schema.get("x-kubernetes-preserve-unknown-fields"):
-        shown: Object = {"type": "object"}
+        kind_schema: Object = {"type": "object"}
         if schema.get("description"):
-            shown["description"] = schema["description"]
+            kind_schema["description"] = schema["description"]
     else:
-        shown = _older_custom(schema) if old else _embedded(schema)
-        shown["properties"] = {**shown.get("properties", {}), **_object_fields(old=old)}
+        kind_schema = _older_custom(schema) if old else _embedded(schema)
+        kind_schema["properties"] = {**kind_schema.get("properties", {}), **_object_fields(old=old)}
     kind = custom_name(resource.group, resource.version, resource.kind)
     item = {"$ref": ref + kind}
     listed: Object = {
@@ -161,7 +161,7 @@ def custom(resource: Resource, *, old: bool = False) -> dict[str, Object]:
         },
     }
     return {
-        kind: {**shown, **_of_kind(resource, resource.kind), **extras},
+        kind: {**kind_schema, **_of_kind(resource, resource.kind), **extras},
         custom_name(resource.group, resource.version, resource.list_kind): {
             **listed,
             **_of_kind(resource, resource.list_kind),
@@ -196,21 +196,21 @@ def _embedded(value: Any) -> Any:
         return [_embedded(item) for item in value]
     if not isinstance(value, dict):
         return value
-    shown: Object = {}
+    result: Object = {}
     for key, inner in value.items():
         if key in ("properties", "patternProperties"):
-            shown[key] = {name: _embedded(field) for name, field in inner.items()}
+            result[key] = {name: _embedded(field) for name, field in inner.items()}
         elif key in ("default", "enum", "example"):
-            shown[key] = inner
+            result[key] = inner
         else:
-            shown[key] = _embedded(inner)
-    if shown.get("x-kubernetes-embedded-resource"):
-        shown["properties"] = {**shown.get("properties", {}), **_object_fields(old=False)}
-        required = shown.get("required") or []
-        shown["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
-    if shown.get("x-kubernetes-int-or-string") and "anyOf" not in shown and "allOf" not in shown:
-        shown["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    return shown
+            result[key] = _embedded(inner)
+    if result.get("x-kubernetes-embedded-resource"):
+        result["properties"] = {**result.get("properties", {}), **_object_fields(old=False)}
+        required = result.get("required") or []
+        result["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    if result.get("x-kubernetes-int-or-string") and "anyOf" not in result and "allOf" not in result:
+        result["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    return result
 
 
 _NOT_OLD = ("default", "nullable", "oneOf", "anyOf", "allOf", "not")
@@ -223,14 +223,14 @@ def _older_custom(schema: Object) -> Object:
     dropped = {*_NOT_OLD, *(_STRUCTURE if loose else ())}
     if schema.get("x-kubernetes-int-or-string"):
         dropped.add("type")
-    shown: Object = {}
+    result: Object = {}
     for key, inner in schema.items():
         if key in dropped:
             continue
         if key == "properties":
-            shown[key] = {name: _older_custom(field) for name, field in inner.items()}
+            result[key] = {name: _older_custom(field) for name, field in inner.items()}
         elif key in ("items", "additionalProperties") and isinstance(inner, dict):
-            shown[key] = _older_custom(inner)
+            result[key] = _older_custom(inner)
         else:
-            shown[key] = inner
-    return shown
+            result[key] = inner
+    return result

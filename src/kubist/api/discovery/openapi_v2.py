@@ -16,19 +16,19 @@ _MEANING = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthoriz
 
 
 def document(paths: Iterable[Path], definition: Definition) -> Object:
-    shown = {path.path: path_item(path, _operation, _reference) for path in paths}
+    items = {path.path: path_item(path, _operation, _reference) for path in paths}
     bodies = {shared: _body(type, type.endswith("Patch")) for type, shared in _BODIES.items()}
     parameters = {f"{name_of(name)}-{ending}": parameter(name) for name, ending in SHARED.items()} | bodies
     definitions: Object = {}
-    wanted = sorted(referred([shown, bodies]) - parameters.keys())
-    while wanted:
-        for name in wanted:
+    names = sorted(referred([items, bodies]) - parameters.keys())
+    while names:
+        for name in names:
             definitions[name] = definition(name)
-        wanted = sorted({ref for name in wanted for ref in referred(definitions[name])} - definitions.keys())
+        names = sorted({ref for name in names for ref in referred(definitions[name])} - definitions.keys())
     return {
         "swagger": "2.0",
         "info": INFO,
-        "paths": dict(sorted(shown.items())),
+        "paths": dict(sorted(items.items())),
         "definitions": dict(sorted(definitions.items())),
         "parameters": dict(sorted(parameters.items())),
         "securityDefinitions": SECURITY,
@@ -52,7 +52,7 @@ def _body(type: str, required: bool) -> Object:
 
 
 def _operation(operation: Operation, common: set[str]) -> Object:
-    shown: Object = {
+    entry: Object = {
         "description": operation.description,
         **({"consumes": list(operation.consumes)} if operation.consumes else {}),
         "produces": list(operation.produces),
@@ -66,13 +66,13 @@ def _operation(operation: Operation, common: set[str]) -> Object:
         body = {"$ref": f"#/parameters/{shared}"} if shared else _body(operation.body, True)
         own.insert(0 if not operation.parameters or sorted(operation.parameters)[0] > "body" else 1, body)
     if own:
-        shown["parameters"] = own
-    shown["responses"] = {
+        entry["parameters"] = own
+    entry["responses"] = {
         code: {"description": _MEANING[code], "schema": _schema(type)}
         for code, type in operation.responses.items()
     }
-    shown["responses"]["401"] = {"description": _MEANING["401"]}
-    return shown | extensions(operation)
+    entry["responses"]["401"] = {"description": _MEANING["401"]}
+    return entry | extensions(operation)
 
 
 def _schema(type: str) -> Object:

@@ -26,33 +26,33 @@ SECURITY = {
 
 def document(paths: Iterable[Path], definition: Definition, info: Object = INFO) -> Object:
     """Document of these paths. `definition` returns the schema of a type by name."""
-    shown = {path.path: path_item(path, _operation, parameter) for path in paths}
+    items = {path.path: path_item(path, _operation, parameter) for path in paths}
     schemas: Object = {}
-    wanted = sorted(referred(shown))
-    while wanted:
-        for name in wanted:
+    names = sorted(referred(items))
+    while names:
+        for name in names:
             schemas[name] = definition(name)
-        wanted = sorted({ref for name in wanted for ref in referred(schemas[name])} - schemas.keys())
+        names = sorted({ref for name in names for ref in referred(schemas[name])} - schemas.keys())
     components: Object = {"schemas": dict(sorted(schemas.items()))} if schemas else {}
     if info is INFO:
         components["securitySchemes"] = SECURITY
-    return {"openapi": "3.0.0", "info": info, "paths": dict(sorted(shown.items())), "components": components}
+    return {"openapi": "3.0.0", "info": info, "paths": dict(sorted(items.items())), "components": components}
 
 
 def referred(value: Any) -> set[str]:
     """Names of the types that a part of a document refers to."""
-    found: set[str] = set()
+    names: set[str] = set()
     pending = [value]
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
             ref = value.get("$ref")
             if isinstance(ref, str):
-                found.add(ref.rpartition("/")[2])
+                names.add(ref.rpartition("/")[2])
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
-    return found
+    return names
 
 
 def shared_parameters(path: Path) -> tuple[str, ...]:
@@ -80,35 +80,35 @@ def parameter(name: str) -> Object:
 
 
 def _operation(operation: Operation, common: set[str]) -> Object:
-    shown: Object = {
+    entry: Object = {
         "tags": [operation.tag],
         "description": operation.description,
         "operationId": operation.id,
     }
     own = [name for name in sorted(operation.parameters) if name not in common]
     if own:
-        shown["parameters"] = [parameter(name) for name in own]
+        entry["parameters"] = [parameter(name) for name in own]
     if operation.body:
         body: Object = {"content": _content(sorted(operation.consumes), operation.body)}
         if operation.body_required:
             body["required"] = True
-        shown["requestBody"] = body
-    shown["responses"] = {
+        entry["requestBody"] = body
+    entry["responses"] = {
         code: {"description": _MEANING[code], "content": _content(sorted(operation.produces), type)}
         for code, type in operation.responses.items()
     }
-    shown["responses"]["401"] = {"description": _MEANING["401"]}
-    return shown | extensions(operation)
+    entry["responses"]["401"] = {"description": _MEANING["401"]}
+    return entry | extensions(operation)
 
 
 def extensions(operation: Operation) -> Object:
-    shown: Object = {}
+    entries: Object = {}
     if operation.action:
-        shown["x-kubernetes-action"] = operation.action
+        entries["x-kubernetes-action"] = operation.action
     if operation.kind:
         group, version, kind = operation.kind
-        shown["x-kubernetes-group-version-kind"] = {"group": group, "version": version, "kind": kind}
-    return shown
+        entries["x-kubernetes-group-version-kind"] = {"group": group, "version": version, "kind": kind}
+    return entries
 
 
 def _content(types: Iterable[str], type: str) -> Object:

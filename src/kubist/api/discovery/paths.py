@@ -124,15 +124,15 @@ class Paths:
         return await self._profiling.answer(request, path)
 
     def _index(self) -> list[str]:
-        found = ["/api", "/api/v1", "/apis", "/apis/", *OTHERS, *self.others]
+        paths = ["/api", "/api/v1", "/apis", "/apis/", *OTHERS, *self.others]
         for name in documents.group_names(self.resources):
-            found.append(f"/apis/{name}")
-            found += [f"/apis/{name}/{version}" for version in self.resources.versions(name)]
+            paths.append(f"/apis/{name}")
+            paths += [f"/apis/{name}/{version}" for version in self.resources.versions(name)]
         if self._aggregation is not None:
             for group, version in self._aggregation.backends:
-                found += [f"/apis/{group}", f"/apis/{group}/{version}"]
-        found += self.health.paths()
-        return sorted(set(found))
+                paths += [f"/apis/{group}", f"/apis/{group}/{version}"]
+        paths += self.health.paths()
+        return sorted(set(paths))
 
     def _version(self, request: Request) -> Response:
         if request.method != "GET":

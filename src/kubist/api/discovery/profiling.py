@@ -101,10 +101,10 @@ class Profiling:
         headers = [(b"Content-Type", b"text/plain"), _NOSNIFF]
         if request.method != "PUT":
             return Response(406, headers, b"unsupported http method\n")
-        given = bytes(request.body).decode("utf-8", "replace")
-        level = _whole_number(given, 2**31 - 1)
+        body_text = bytes(request.body).decode("utf-8", "replace")
+        level = _whole_number(body_text, 2**31 - 1)
         if level is None:
-            text = f'strconv.ParseUint: parsing "{given[:100]}": invalid syntax\n'
+            text = f'strconv.ParseUint: parsing "{body_text[:100]}": invalid syntax\n'
             return Response(400, headers, text.encode())
         self._set_verbosity(level)
         return Response(200, headers, f"successfully set klog.logging.verbosity to {level}\n".encode())
@@ -252,11 +252,11 @@ def _cpu_time(thread: int) -> int:
 
 
 def _stack(frame: FrameType | None) -> Stack:
-    found: list[tuple[CodeType, int]] = []
-    while frame is not None and len(found) < DEPTH:
-        found.append((frame.f_code, frame.f_lineno or 0))
+    frames: list[tuple[CodeType, int]] = []
+    while frame is not None and len(frames) < DEPTH:
+        frames.append((frame.f_code, frame.f_lineno or 0))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(frames)
 
 
 def encoded(samples: dict[Stack, list[int]], began: int, nanoseconds: int) -> bytes:

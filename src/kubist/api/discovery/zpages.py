@@ -50,13 +50,13 @@ _DURATIONS = frozenset(
 
 def pages(config: Config) -> dict[str, Callable[[Request], Response]]:
     """Handlers of the pages whose feature gates are on."""
-    found: dict[str, Callable[[Request], Response]] = {}
+    handlers: dict[str, Callable[[Request], Response]] = {}
     if feature_gates.enabled(config.feature_gates, "ComponentFlagz"):
-        found["/flagz"] = FlagzPage(config).answer
+        handlers["/flagz"] = FlagzPage(config).answer
     if feature_gates.enabled(config.feature_gates, "ComponentStatusz"):
-        listed = [path for path in PATHS if path != "/flagz" or path in found]
-        found["/statusz"] = StatuszPage(listed).answer
-    return found
+        listed = [path for path in PATHS if path != "/flagz" or path in handlers]
+        handlers["/statusz"] = StatuszPage(listed).answer
+    return handlers
 
 
 class FlagzPage:
@@ -115,17 +115,17 @@ def _respond(request: Request, kind: str, value: dict[str, Any], text: str) -> R
     if chosen is None:
         return Response(200, [(b"Content-Type", b"text/plain; charset=utf-8")], text.encode())
     serializer, version = chosen
-    found = {"kind": kind, "apiVersion": f"{GROUP}/{version}", "metadata": {"name": NAME}, **value}
+    document = {"kind": kind, "apiVersion": f"{GROUP}/{version}", "metadata": {"name": NAME}, **value}
     headers = [(b"Content-Type", f"{serializer};g={GROUP};v={version};as={kind}".encode())]
     if version == "v1alpha1":
         page = kind.lower()
         warning = f'299 - "This version of the {page} endpoint is deprecated. Please use a newer version."'
         headers.append((b"Warning", warning.encode()))
     if serializer == negotiate.YAML:
-        return Response(200, headers, yaml.dumps(found))
+        return Response(200, headers, yaml.dumps(document))
     if negotiate.wants_pretty(parse_query(request.query), request.headers.get("user-agent", "")):
-        return Response(200, headers, indented(found))
-    return Response(200, headers, orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE))
+        return Response(200, headers, indented(document))
+    return Response(200, headers, orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _negotiated(accept: str, kind: str) -> tuple[str, str] | None:
@@ -140,22 +140,22 @@ def _negotiated(accept: str, kind: str) -> tuple[str, str] | None:
                 continue
             if serializer == "text/plain":
                 return None
-            wanted = (parameters.get("g"), parameters.get("as"))
-            if wanted == (GROUP, kind) and parameters.get("v") in VERSIONS:
+            group_kind = (parameters.get("g"), parameters.get("as"))
+            if group_kind == (GROUP, kind) and parameters.get("v") in VERSIONS:
                 return serializer, parameters["v"]
     raise negotiate.NotAcceptable(OFFERED)
 
 
 def shown_flags(config: Config) -> dict[str, str]:
     """Values of all flags by name, as Go writes them."""
-    shown = dict(config.flagz)
+    flags = dict(config.flagz)
     for field in dataclasses.fields(config):
         if field.name not in _HIDDEN:
             name = _RENAMED.get(field.name, field.name.replace("_", "-"))
-            shown[name] = _written(field.name, getattr(config, field.name))
-    shown["audit-webhook-batch-initial-backoff"] = shown["audit-webhook-initial-backoff"]
-    shown["disable-http2-serving"] = _written("", not config.http2)
-    return dict(sorted(shown.items()))
+            flags[name] = _written(field.name, getattr(config, field.name))
+    flags["audit-webhook-batch-initial-backoff"] = flags["audit-webhook-initial-backoff"]
+    flags["disable-http2-serving"] = _written("", not config.http2)
+    return dict(sorted(flags.items()))
 
 
 def _written(name: str, value: Any) -> str:

@@ -51,11 +51,11 @@ def decode(content: bytes, kind: str, shape: Shape) -> Object:
             f"the file must be a {kind} of {GROUP}/{VERSIONS[0]}"
         )
     problems = list(document.complaints)
-    found = _decode({k: v for k, v in value.items() if k not in ("kind", "apiVersion")}, shape, "", problems)
+    obj = _decode({k: v for k, v in value.items() if k not in ("kind", "apiVersion")}, shape, "", problems)
     if problems:
         raise ValueError(f"strict decoding error: {', '.join(problems)}")
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(obj, dict)
+    return obj
 
 
 def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
@@ -63,14 +63,14 @@ def _decode(value: Any, shape: Shape, path: str, problems: list[str]) -> Any:
         if not isinstance(value, dict):
             problems.append(f"{path} must be an object")
             return {}
-        found = {}
+        fields = {}
         for name, item in value.items():
             where = f"{path}.{name}" if path else name
             if name not in shape:
                 problems.append(f'unknown field "{where}"')
             elif item is not None:
-                found[name] = _decode(item, shape[name], where, problems)
-        return found
+                fields[name] = _decode(item, shape[name], where, problems)
+        return fields
     if isinstance(shape, list):
         if not isinstance(value, list):
             problems.append(f"{path} must be a list")

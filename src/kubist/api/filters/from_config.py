@@ -93,7 +93,7 @@ def _jwt(config: Config) -> JWTAuthenticators | None:
 
 def _requests(config: Config) -> list[RequestAuthenticator]:
     """Authenticators by client certificate. Proxies and users have separate CAs."""
-    found: list[RequestAuthenticator] = []
+    authenticators: list[RequestAuthenticator] = []
     if any(getattr(config, name) for name in FRONT_PROXY_SETTINGS):
         # Saves start-up time: only front proxies need it.
         from kubist.api.filters.authentication.request_header import RequestHeaders, check_flags
@@ -110,11 +110,11 @@ def _requests(config: Config) -> list[RequestAuthenticator]:
             config.requestheader_extra_headers_prefix,
             config.requestheader_uid_headers,
         )
-        found.append(proxies)
+        authenticators.append(proxies)
     if config.client_ca_file:
         uid = feature_gates.enabled(config.feature_gates, "AllowParsingUserUIDFromCertAuth")
-        found.append(ClientCertificates(ClientCA(config.client_ca_file), uid=uid))
-    return found
+        authenticators.append(ClientCertificates(ClientCA(config.client_ca_file), uid=uid))
+    return authenticators
 
 
 def _check_overlap(clients: str, proxies: str) -> None:
@@ -130,23 +130,23 @@ def _check_overlap(clients: str, proxies: str) -> None:
 def _tokens(
     config: Config, registry: Registry, jwt: JWTAuthenticators | None, connections: Pool | None
 ) -> list[TokenAuthenticator]:
-    found: list[TokenAuthenticator] = []
+    authenticators: list[TokenAuthenticator] = []
     own = audiences(config)
     if config.token_auth_file:
-        found.append(TokenFile(config.token_auth_file, own))
+        authenticators.append(TokenFile(config.token_auth_file, own))
     keys = service_account_keys(config)
     if keys is not None:
         # Saves start-up time: tokens load `cryptography`.
         from kubist.api.filters.authentication.serviceaccounts import ServiceAccountTokens
 
-        found.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
+        authenticators.append(ServiceAccountTokens(registry, keys, config.service_account_issuer, own))
     if config.enable_bootstrap_token_auth:
         # Saves start-up time: only --enable-bootstrap-token-auth needs it.
         from kubist.api.filters.authentication.bootstrap_tokens import BootstrapTokens
 
-        found.append(BootstrapTokens(registry, own))
+        authenticators.append(BootstrapTokens(registry, own))
     if jwt is not None:
-        found.append(jwt)
+        authenticators.append(jwt)
     if config.authentication_token_webhook_config_file:
         # Saves start-up time: only webhooks need it.
         from kubist.api.filters.remote_review import RemoteReview
@@ -155,8 +155,8 @@ def _tokens(
         remote = RemoteReview(config.authentication_token_webhook_config_file, connections)
         version = config.authentication_token_webhook_version
         ttl = config.authentication_token_webhook_cache_ttl
-        found.append(WebhookTokens(remote, version, own, ttl))
-    return found
+        authenticators.append(WebhookTokens(remote, version, own, ttl))
+    return authenticators
 
 
 def service_account_keys(config: Config) -> KeySet | None:
@@ -210,12 +210,12 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
 
     def replace_authorizers(settings: list[AuthorizerSettings]) -> None:
         """Keeps authorizers other than webhooks, because they hold state; builds webhooks again."""
-        found = []
+        chain = []
         for each in settings:
             if each.webhook is None and each.type not in kept:
                 kept[each.type] = _authorizer(each.type, config, registry, rbac, connections)
-            found.append(kept[each.type] if each.webhook is None else _webhook(each.webhook, connections))
-        made.replace_configured(found)
+            chain.append(kept[each.type] if each.webhook is None else _webhook(each.webhook, connections))
+        made.replace_configured(chain)
 
     file.use = replace_authorizers
     replace_authorizers(file.settings)

@@ -19,7 +19,7 @@ from kubist.model.meta import status
 class Limits(Protocol):
     """Flow control: `kubist.api.filters.flowcontrol.flowcontrol`."""
 
-    def seat(self, asked: AuthorizationQuery, query: Mapping[str, str]) -> Seat | Counted | None: ...
+    def seat(self, request: AuthorizationQuery, query: Mapping[str, str]) -> Seat | Counted | None: ...
 
 
 class HandlerChain:
@@ -58,17 +58,17 @@ class HandlerChain:
             # connection.
             request.retires = True
         ctx.user = user
-        asked = attributes(user, ctx.info)
-        trail = self._begin_trail(self.audit, ctx, asked) if self.audit is not None else None
-        wanted = wanted_user(request)
-        if wanted is not None:
-            ctx.user, constraint = await self._impersonation.impersonate(wanted, asked)
-            asked.user = ctx.user
+        query = attributes(user, ctx.info)
+        trail = self._begin_trail(self.audit, ctx, query) if self.audit is not None else None
+        target_user = wanted_user(request)
+        if target_user is not None:
+            ctx.user, constraint = await self._impersonation.impersonate(target_user, query)
+            query.user = ctx.user
             if trail is not None:
                 trail.impersonated(ctx.user, constraint)
         if self._limits is not None:
             try:
-                seat = self._limits.seat(asked, ctx.query)
+                seat = self._limits.seat(query, ctx.query)
             except TooManyRequests as error:
                 ctx.response_headers = error.headers
                 raise
@@ -76,7 +76,7 @@ class HandlerChain:
                 ctx.seat, ctx.response_headers = seat, seat.headers
                 if seat.waiting is not None or seat.turn is not None:
                     await seat.ready()
-        verdict = await self._authorization.verdict(asked)
+        verdict = await self._authorization.verdict(query)
         failed = bool(verdict.error) and not verdict.allowed
         if trail is not None:
             if failed:
@@ -86,11 +86,11 @@ class HandlerChain:
         if failed:
             raise AuthorizationFailed(verdict.error)
         if not verdict.allowed:
-            raise asked.forbidden(verdict.reason)
+            raise query.forbidden(verdict.reason)
 
-    def _begin_trail(self, audit: Audit, ctx: Context, asked: AuthorizationQuery) -> Trail | None:
+    def _begin_trail(self, audit: Audit, ctx: Context, query: AuthorizationQuery) -> Trail | None:
         """Audit trail of the request, unless the policy omits it."""
-        trail = ctx.trail = audit.begin(ctx.request, asked, ctx.audit_id)
+        trail = ctx.trail = audit.begin(ctx.request, query, ctx.audit_id)
         if trail is not None:
             ctx.audit_annotations = trail.annotations
         return trail

@@ -79,39 +79,39 @@ class Mode:
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
 
-    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
+    async def user(self, target: User, attributes: AuthorizationQuery) -> User | None:
         """The impersonated user; None if the mode does not apply; APIError if it is not allowed."""
-        return await self._permitted(wanted, attributes.user)
+        return await self._permitted(target, attributes.user)
 
-    async def _permitted(self, wanted: User, requester: User) -> User:
+    async def _permitted(self, target: User, requester: User) -> User:
         """Checks name, uid, groups and extra of the wanted user, and returns it with its final groups."""
-        groups = await self._check_name(wanted, requester)
-        if wanted.uid:
-            await self._check(requester, AUTHENTICATION, "uids", wanted.uid)
-        await self._check_groups(wanted.groups, requester)
-        await self._check_extra(wanted, requester)
-        if wanted.name == ANONYMOUS.name:
+        groups = await self._check_name(target, requester)
+        if target.uid:
+            await self._check(requester, AUTHENTICATION, "uids", target.uid)
+        await self._check_groups(target.groups, requester)
+        await self._check_extra(target, requester)
+        if target.name == ANONYMOUS.name:
             if UNAUTHENTICATED not in groups:
                 groups = (*groups, UNAUTHENTICATED)
         elif UNAUTHENTICATED not in groups and AUTHENTICATED not in groups:
             groups = (*groups, AUTHENTICATED)
-        return User(wanted.name, wanted.uid, groups, wanted.extra)
+        return User(target.name, target.uid, groups, target.extra)
 
-    async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
+    async def _check_name(self, target: User, requester: User) -> tuple[str, ...]:
         """Checks the user name. Returns the requested groups, or those of a service account."""
-        account = split_username(wanted.name)
+        account = split_username(target.name)
         if account is None:
-            await self._check(requester, self.group, "users", wanted.name)
-            return wanted.groups
+            await self._check(requester, self.group, "users", target.name)
+            return target.groups
         await self._check(requester, self.group, "serviceaccounts", account[1], namespace=account[0])
-        return wanted.groups or account_groups(account[0])
+        return target.groups or account_groups(account[0])
 
     async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
         for group in groups:
             await self._check(requester, self.group, "groups", group)
 
-    async def _check_extra(self, wanted: User, requester: User) -> None:
-        for key, values in wanted.extra:
+    async def _check_extra(self, target: User, requester: User) -> None:
+        for key, values in target.extra:
             for value in values:
                 await self._check(requester, AUTHENTICATION, "userextras", value, subresource=key)
 
@@ -143,14 +143,14 @@ class ConstrainedMode(Mode):
         super().__init__(authorize)
         self.constraint = f"impersonate:{self.name}"
 
-    def applies(self, wanted: User, requester: User) -> bool:
+    def applies(self, target: User, requester: User) -> bool:
         raise AssertionError("subclasses must define applies()")
 
-    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
-        if not self.applies(wanted, attributes.user):
+    async def user(self, target: User, attributes: AuthorizationQuery) -> User | None:
+        if not self.applies(target, attributes.user):
             return None
         await self._ask(replace(attributes, verb=f"impersonate-on:{self.name}:{attributes.verb}"))
-        return await self._permitted(wanted, attributes.user)
+        return await self._permitted(target, attributes.user)
 
 
 class UserInfo(ConstrainedMode):
@@ -158,8 +158,8 @@ class UserInfo(ConstrainedMode):
 
     name = "user-info"
 
-    def applies(self, wanted: User, requester: User) -> bool:
-        return node_name(wanted.name) is None and split_username(wanted.name) is None
+    def applies(self, target: User, requester: User) -> bool:
+        return node_name(target.name) is None and split_username(target.name) is None
 
     async def _check_groups(self, groups: tuple[str, ...], requester: User) -> None:
         if "" in groups:
@@ -172,14 +172,14 @@ class UserInfo(ConstrainedMode):
             return
         await super()._check_groups(groups, requester)
 
-    async def _check_extra(self, wanted: User, requester: User) -> None:
-        refused = _refused_extra(wanted)
+    async def _check_extra(self, target: User, requester: User) -> None:
+        refused = _refused_extra(target)
         if refused:
             raise self._question(requester, AUTHENTICATION, "userextras", "").forbidden(refused)
-        many = len(wanted.extra) >= MANY or sum(len(values) for _, values in wanted.extra) >= MANY
+        many = len(target.extra) >= MANY or sum(len(values) for _, values in target.extra) >= MANY
         if many and await self._all(requester, AUTHENTICATION, "userextras", "*"):
             return
-        await super()._check_extra(wanted, requester)
+        await super()._check_extra(target, requester)
 
     async def _all(self, requester: User, group: str, resource: str, subresource: str) -> bool:
         question = self._question(requester, group, resource, "*", subresource=subresource)
@@ -189,18 +189,18 @@ class UserInfo(ConstrainedMode):
 class ServiceAccount(ConstrainedMode):
     name = "serviceaccount"
 
-    def applies(self, wanted: User, requester: User) -> bool:
-        return _only_name(wanted) and split_username(wanted.name) is not None
+    def applies(self, target: User, requester: User) -> bool:
+        return _only_name(target) and split_username(target.name) is not None
 
 
 class ArbitraryNode(ConstrainedMode):
     name = "arbitrary-node"
 
-    def applies(self, wanted: User, requester: User) -> bool:
-        return _only_name(wanted) and node_name(wanted.name) is not None
+    def applies(self, target: User, requester: User) -> bool:
+        return _only_name(target) and node_name(target.name) is not None
 
-    async def _check_name(self, wanted: User, requester: User) -> tuple[str, ...]:
-        await self._check(requester, self.group, "nodes", self._asked(node_name(wanted.name) or ""))
+    async def _check_name(self, target: User, requester: User) -> tuple[str, ...]:
+        await self._check(requester, self.group, "nodes", self._asked(node_name(target.name) or ""))
         return ("system:nodes",)
 
     def _asked(self, node: str) -> str:
@@ -213,22 +213,22 @@ class AssociatedNode(ArbitraryNode):
 
     name = "associated-node"
 
-    def applies(self, wanted: User, requester: User) -> bool:
-        if not super().applies(wanted, requester) or split_username(requester.name) is None:
+    def applies(self, target: User, requester: User) -> bool:
+        if not super().applies(target, requester) or split_username(requester.name) is None:
             return False
-        return dict(requester.extra).get(NODE_NAME) == (node_name(wanted.name),)
+        return dict(requester.extra).get(NODE_NAME) == (node_name(target.name),)
 
     def _asked(self, node: str) -> str:
         return "*"
 
-    async def user(self, wanted: User, attributes: AuthorizationQuery) -> User | None:
-        if not self.applies(wanted, attributes.user):
+    async def user(self, target: User, attributes: AuthorizationQuery) -> User | None:
+        if not self.applies(target, attributes.user):
             return None
         keys = tuple(sorted(key for key, _ in attributes.user.extra))
         requester = replace(attributes.user, extra=((NODE_KEYS, keys),))
         attributes = replace(attributes, user=requester)
         await self._ask(replace(attributes, verb=f"impersonate-on:{self.name}:{attributes.verb}"))
-        return await self._permitted(wanted, requester)
+        return await self._permitted(target, requester)
 
 
 class Impersonation:
@@ -240,7 +240,7 @@ class Impersonation:
         self._modes = [mode(authorize) for mode in modes]
         self._last: BoundedCache[str, Mode] = BoundedCache(entries=10_000, key_length=256)
 
-    async def impersonate(self, wanted: User, attributes: AuthorizationQuery) -> tuple[User, str]:
+    async def impersonate(self, target: User, attributes: AuthorizationQuery) -> tuple[User, str]:
         """The impersonated user and the constraint of the mode (empty for the legacy mode). Raises the first
         mode's 403."""
         refusal: status.APIError | None = None
@@ -249,7 +249,7 @@ class Impersonation:
         modes = [last, *(mode for mode in self._modes if mode is not last)] if last else self._modes
         for mode in modes:
             try:
-                user = await mode.user(wanted, attributes)
+                user = await mode.user(target, attributes)
             except status.APIError as error:
                 refusal = refusal or error
                 continue

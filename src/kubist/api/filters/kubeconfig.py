@@ -38,13 +38,13 @@ def read_kubeconfig(path: str, purpose: str = "", context: str = "") -> RemoteSe
         chosen = _named(config, "context", context or config.get("current-context", ""))
         cluster = _named(config, "cluster", chosen.get("cluster", ""))
         user = _named(config, "user", chosen.get("user", ""))
-        found = _Reader(Path(path).parent).server(cluster, user)
+        server = _Reader(Path(path).parent).server(cluster, user)
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, ssl.SSLError) as error:
         raise ValueError(f"{wrong}: {' '.join(str(error).split())}") from None
-    if not found.url:
+    if not server.url:
         which = f"context {context!r}" if context else "current context"
         raise ValueError(f"{wrong}: its {which} has no cluster with a server")
-    return found
+    return server
 
 
 class _Reader:
@@ -95,6 +95,6 @@ class _Reader:
 def _named(config: Object, kind: str, name: str) -> Object:
     for entry in config.get(f"{kind}s") or ():
         if entry.get("name") == name:
-            found: Object = entry.get(kind) or {}
-            return found
+            content: Object = entry.get(kind) or {}
+            return content
     return {}

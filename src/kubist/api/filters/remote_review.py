@@ -38,15 +38,15 @@ class RemoteReview:
 
     def _headers(self) -> dict[str, str]:
         """Headers with credentials. A tokenFile is read again after it was replaced; an empty one is not used."""
-        found = stamp(self._token_files)
-        if found != self._stamp:
+        new_stamp = stamp(self._token_files)
+        if new_stamp != self._stamp:
             try:
                 token = Path(self._server.token_file).read_text().strip()
             except (OSError, ValueError):
                 token = ""
             if token:
                 self._server.headers["Authorization"] = f"Bearer {token}"
-                self._stamp = found
+                self._stamp = new_stamp
         return self._server.headers
 
     async def _post(self, body: bytes) -> bytes:

@@ -93,28 +93,28 @@ class WebhookTokens:
         self._known = AnswerCache()
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
-        found: Object | None = self._known.get((token, audiences))
-        if found is None:
+        status: Object | None = self._known.get((token, audiences))
+        if status is None:
             spec: Object = {"token": token}
             if audiences:
                 spec["audiences"] = list(audiences)
             try:
-                found = await ask_with_retries(
+                status = await ask_with_retries(
                     self._remote, _review("authentication.k8s.io", self._version, "TokenReview", spec)
                 )
             except CallFailed as error:
                 log.error("the token webhook failed: %s", error)
                 raise TokenError(str(error)) from None
-            self._known.put((token, audiences), found, self._seconds)
-        if not found.get("authenticated"):
-            if found.get("error"):
-                raise TokenError(str(found["error"]))
+            self._known.put((token, audiences), status, self._seconds)
+        if not status.get("authenticated"):
+            if status.get("error"):
+                raise TokenError(str(status["error"]))
             return None
-        confirmed = _texts(found.get("audiences")) or self._audiences
+        confirmed = _texts(status.get("audiences")) or self._audiences
         accepted = tuple(audience for audience in audiences if audience in confirmed)
         if audiences and not accepted:
             return None
-        return with_groups(_user(found.get("user") or {})), accepted
+        return with_groups(_user(status.get("user") or {})), accepted
 
 
 def _user(info: Object) -> User:
@@ -177,33 +177,33 @@ class Webhook:
         return Rules([], [], True, "webhook authorizer does not support user rule resolution")
 
 
-def _size(asked: AuthorizationQuery) -> int:
+def _size(query: AuthorizationQuery) -> int:
     """Length in characters of the attributes that a client chooses."""
-    texts = (asked.namespace, asked.verb, asked.group, asked.version, asked.resource, asked.subresource)
-    return sum(map(len, texts)) + len(asked.name) + len(asked.path)
+    texts = (query.namespace, query.verb, query.group, query.version, query.resource, query.subresource)
+    return sum(map(len, texts)) + len(query.name) + len(query.path)
 
 
 def _review(group: str, version: str, kind: str, spec: Object) -> Object:
     return {"kind": kind, "apiVersion": f"{group}/{version}", "metadata": {}, "spec": spec, "status": {}}
 
 
-def _spec(asked: AuthorizationQuery, version: str) -> Object:
+def _spec(query: AuthorizationQuery, version: str) -> Object:
     spec: Object = {}
-    if asked.is_resource:
+    if query.is_resource:
         pairs = {
-            "namespace": asked.namespace,
-            "verb": asked.verb,
-            "group": asked.group,
-            "version": asked.version,
-            "resource": asked.resource,
-            "subresource": asked.subresource,
-            "name": asked.name,
+            "namespace": query.namespace,
+            "verb": query.verb,
+            "group": query.group,
+            "version": query.version,
+            "resource": query.resource,
+            "subresource": query.subresource,
+            "name": query.name,
         }
         about: Object = {name: value for name, value in pairs.items() if value}
-        spec["resourceAttributes"] = about | selectors_asked(asked)
+        spec["resourceAttributes"] = about | selectors_asked(query)
     else:
-        spec["nonResourceAttributes"] = {"path": asked.path, "verb": asked.verb}
-    user = asked.user
+        spec["nonResourceAttributes"] = {"path": query.path, "verb": query.verb}
+    user = query.user
     spec |= {"user": user.name, "uid": user.uid, "extra": {key: list(values) for key, values in user.extra}}
     spec["group" if version == "v1beta1" else "groups"] = list(user.groups)
     return {name: value for name, value in spec.items() if value}

@@ -67,15 +67,15 @@ class RangeAllocation:
 
     async def read(self) -> Snapshot:
         """Current record of the store. Creates the record if it does not exist."""
-        held = await self._store.get(self._key)
-        while held is None:
+        record = await self._store.get(self._key)
+        while record is None:
             bits = self.bitmap(self._in_use())
             try:
                 revision = await self._store.create(self._key, _encoded(self.range, bits))
                 return Snapshot(revision, self.range, bits)
             except Conflict as lost:
-                held = lost.current
-        return _decoded(held)
+                record = lost.current
+        return _decoded(record)
 
     async def replace(self, old: Snapshot, bits: int) -> bool:
         """Writes a bitmap for this server's range if `old` is still the newest record. Otherwise False."""
@@ -172,13 +172,13 @@ def _encoded(span: str, bits: int) -> bytes:
     return orjson.dumps({**record, "data": base64.b64encode(data).decode()})
 
 
-def _decoded(held: KeyValue) -> Snapshot:
+def _decoded(record: KeyValue) -> Snapshot:
     """Decodes a record in JSON or in protobuf, kube-apiserver's default."""
-    if held.value.startswith(protobuf.MAGIC):
-        found = dict(wire.fields(protobuf.unwrap(held.value).raw, "RangeAllocation"))
-        span, data = found.get(2, b""), found.get(3, b"")
+    if record.value.startswith(protobuf.MAGIC):
+        fields = dict(wire.fields(protobuf.unwrap(record.value).raw, "RangeAllocation"))
+        span, data = fields.get(2, b""), fields.get(3, b"")
         assert isinstance(span, bytes) and isinstance(data, bytes)
-        return Snapshot(held.mod_revision, span.decode(), int.from_bytes(data, "big"))
-    parsed = orjson.loads(held.value)
+        return Snapshot(record.mod_revision, span.decode(), int.from_bytes(data, "big"))
+    parsed = orjson.loads(record.value)
     data = base64.b64decode(parsed.get("data") or "")
-    return Snapshot(held.mod_revision, parsed.get("range") or "", int.from_bytes(data, "big"))
+    return Snapshot(record.mod_revision, parsed.get("range") or "", int.from_bytes(data, "big"))

@@ -54,8 +54,8 @@ class Registry:
         await self.cache.stop()
 
     def kind(self, resource: Resource) -> StoredKind:
-        found = self._kinds.get(resource.prefix)
-        if found is None:
+        stored_kind = self._kinds.get(resource.prefix)
+        if stored_kind is None:
             group = resource.storage_version.rpartition("/")[0]
             home = self.resources.stored(group, resource.resource) or resource
 
@@ -71,9 +71,9 @@ class Registry:
                 assert resources is not None
                 return _read_foreign(resources, home, value)
 
-            found = StoredKind(home.prefix, home.storage_version, home.kind, fields, normalize)
-            self._kinds[resource.prefix] = found
-        return found
+            stored_kind = StoredKind(home.prefix, home.storage_version, home.kind, fields, normalize)
+            self._kinds[resource.prefix] = stored_kind
+        return stored_kind
 
     def adopt(self, prefix: str, kind: StoredKind) -> None:
         """Adds a custom resource, or replaces how its objects are read after its CRD changed."""
@@ -88,10 +88,10 @@ class Registry:
         self.cache.forget(prefix)
 
     def collection(self, resource: Resource) -> Collection:
-        found = self._collections.get(resource.prefix)
-        if found is None:
-            found = self._collections[resource.prefix] = self.cache.collection(self.kind(resource))
-        return found
+        collection = self._collections.get(resource.prefix)
+        if collection is None:
+            collection = self._collections[resource.prefix] = self.cache.collection(self.kind(resource))
+        return collection
 
     async def read(self, resource: Resource, namespace: str, name: str) -> Entry | None:
         """Newest version of an object. Waits until the cache is at the store's revision. None if it does not exist."""
@@ -168,13 +168,13 @@ class Registry:
 
     async def refresh(self, resource: Resource, key: str) -> Entry | None:
         """Newest version from the store, after a lost compare-and-swap."""
-        held = await self.store.get(key)
-        if held is None:
+        record = await self.store.get(key)
+        if record is None:
             return None
         try:
-            return self.kind(resource).entry(key, held.value, held.mod_revision)
+            return self.kind(resource).entry(key, record.value, record.mod_revision)
         except Exception as error:
-            raise status.internal_error(reason(held.value, error)) from None
+            raise status.internal_error(reason(record.value, error)) from None
 
     def _encoded(self, kind: StoredKind, obj: Object) -> bytes:
         try:
@@ -196,20 +196,20 @@ class Registry:
         return {each.prefix: seconds for each in self.resources if (seconds := self._ttl(each))}
 
     def _stored(self, group: str, resource: str) -> Resource:
-        found = self.resources.stored(group, resource)
-        if found is None:
+        home = self.resources.stored(group, resource)
+        if home is None:
             raise KeyError(f"{resource}.{group} is not served")
-        return found
+        return home
 
     def get(self, resource: str, name: str, namespace: str = "", *, group: str = "") -> Object | None:
-        found = self._stored(group, resource)
-        entry = self.collection(found).get(found.key(namespace, name))
+        home = self._stored(group, resource)
+        entry = self.collection(home).get(home.key(namespace, name))
         return entry.object() if entry is not None else None
 
     def list(self, resource: str, namespace: str | None = "", *, group: str = "") -> Iterator[Object]:
-        found = self._stored(group, resource)
-        prefix = f"{found.prefix}{namespace}/" if namespace and found.namespaced else found.prefix
-        for entry in list(self.collection(found).below(prefix)):
+        home = self._stored(group, resource)
+        prefix = f"{home.prefix}{namespace}/" if namespace and home.namespaced else home.prefix
+        for entry in list(self.collection(home).below(prefix)):
             yield entry.object()
 
     async def mutate(
@@ -221,17 +221,17 @@ class Registry:
         *,
         group: str = "",
     ) -> Object:
-        found = self._stored(group, resource)
-        entry = await self.read(found, namespace, name)
+        home = self._stored(group, resource)
+        entry = await self.read(home, namespace, name)
         while entry is not None:
             obj = entry.object()
             changed = change(obj)
             if changed is None:
                 return obj
-            written = await self.replace(found, entry, changed)
+            written = await self.replace(home, entry, changed)
             if written is not None:
                 return written.object()
-            entry = await self.refresh(found, entry.key)
+            entry = await self.refresh(home, entry.key)
         raise status.not_found(group, resource, name)
 
 

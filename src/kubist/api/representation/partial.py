@@ -52,12 +52,12 @@ class Metadata(Cached):
         return metadata, len(metadata)
 
     def bytes(self, entry: Entry) -> bytes:
-        found: int | bytes = self.part(entry)
-        return entry.tail[:found] if isinstance(found, int) else found
+        part: int | bytes = self.part(entry)
+        return entry.tail[:part] if isinstance(part, int) else part
 
     def all_bytes(self, entries: Sequence[Entry]) -> Chunks:
         pieces = zip(entries, self.parts(entries), strict=True)
-        return [entry.tail[:found] if type(found) is int else found for entry, found in pieces]
+        return [entry.tail[:part] if type(part) is int else part for entry, part in pieces]
 
 
 class Partial(Metadata):
@@ -190,14 +190,14 @@ def list_meta(meta: ListMeta) -> ListMeta:
 
 
 def list_refused(resource: Resource) -> APIError:
-    shown = f"(*{_type(resource)}List)"
-    message = f"you requested PartialObjectMetadata, but the requested object is a list {shown}"
+    go_type = f"(*{_type(resource)}List)"
+    message = f"you requested PartialObjectMetadata, but the requested object is a list {go_type}"
     return APIError(406, "NotAcceptable", message)
 
 
 def object_refused(resource: Resource) -> APIError:
-    shown = f"(*{_type(resource)})"
-    message = f"you requested PartialObjectMetadataList, but the requested object is not a list {shown}"
+    go_type = f"(*{_type(resource)})"
+    message = f"you requested PartialObjectMetadataList, but the requested object is not a list {go_type}"
     return APIError(406, "NotAcceptable", message)
 
 

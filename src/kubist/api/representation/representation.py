@@ -76,11 +76,11 @@ class Representation:
     def shared_event(self, type: str, change: Change, entry: Entry) -> bytes:
         """Same as `event`, built once for all watchers of this representation."""
         key = (self.event_key, type)
-        found: bytes | None = change.encoded.get(key)
-        if found is None:
-            found = self.event(type, entry)
-            EVENTS.keep(change.encoded, key, found, len(found))
-        return found
+        event: bytes | None = change.encoded.get(key)
+        if event is None:
+            event = self.event(type, entry)
+            EVENTS.keep(change.encoded, key, event, len(event))
+        return event
 
     def for_watch(self) -> Representation:
         """Representation for one watch. A different one if it must remember what it has sent."""
@@ -111,11 +111,11 @@ class Cached(Representation):
         reps = entry.reps
         if reps is None:
             reps = entry.reps = {}
-        found = reps.get(self.key)
-        if found is None:
-            found, size = self.make(entry)
-            KEPT.keep(reps, self.key, found, size)
-        return found
+        part = reps.get(self.key)
+        if part is None:
+            part, size = self.make(entry)
+            KEPT.keep(reps, self.key, part, size)
+        return part
 
     def lacks(self, entry: Entry) -> bool:
         return entry.reps is None or self.key not in entry.reps
@@ -124,7 +124,7 @@ class Cached(Representation):
         """Pieces of many versions. Most are cached."""
         key, piece = self.key, self.part
         return [
-            piece(entry) if (reps := entry.reps) is None or (found := reps.get(key)) is None else found
+            piece(entry) if (reps := entry.reps) is None or (part := reps.get(key)) is None else part
             for entry in entries
         ]
 
@@ -171,8 +171,8 @@ class Json(Cached):
         """Bytes of the object from `"metadata":` on."""
         if self.stored:
             return entry.tail
-        found: bytes = self.part(entry)
-        return found
+        part: bytes = self.part(entry)
+        return part
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
         if not self.stored:

@@ -15,7 +15,7 @@ from kubist.model.meta import status
 from kubist.model.schema.catalog import schema_for
 
 
-def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
+def render_status(request: Request, status_object: dict[str, Any]) -> tuple[bytes, str]:
     """Body and content type of a Status. Falls back to indented JSON if the Accept header is not acceptable."""
     headers = request.headers
     query = parse_query(request.query) if "pretty" in request.query else {}
@@ -26,12 +26,12 @@ def render_status(request: Request, shown: dict[str, Any]) -> tuple[bytes, str]:
         media = negotiate.MediaType(negotiate.JSON, pretty=True)
     try:
         if media.serializer == negotiate.YAML:
-            return yaml.dumps(shown), negotiate.YAML
+            return yaml.dumps(status_object), negotiate.YAML
         if media.serializer == negotiate.PROTOBUF:
-            raw = protobuf.encode(schema_for("", "v1", "Status"), shown)
+            raw = protobuf.encode(schema_for("", "v1", "Status"), status_object)
             return protobuf.wrap("v1", "Status", raw), negotiate.PROTOBUF
     except DecodeError:
         pass
     if media.pretty:
-        return indented(shown), negotiate.JSON
-    return orjson.dumps(shown, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON
+        return indented(status_object), negotiate.JSON
+    return orjson.dumps(status_object, option=orjson.OPT_APPEND_NEWLINE), negotiate.JSON

@@ -230,20 +230,20 @@ class Resources:
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         """A resource, for the server itself: hidden ones too. Clients get those of `of`."""
-        for found in (self._served.get((group, version)), self._hidden.get((group, version))):
-            if found is not None and resource in found:
-                return found[resource]
+        for resources in (self._served.get((group, version)), self._hidden.get((group, version))):
+            if resources is not None and resource in resources:
+                return resources[resource]
         return None
 
     def stored(self, group: str, resource: str) -> Resource | None:
         """Resource in its stored version, else in any served version; None if it is not served."""
         if self._stored_generation != self.generation:
             self._stored = {}
-            for found in self:
-                key = found.group, found.resource
-                held = self._stored.get(key)
-                if held is None or (_is_stored(found) and not _is_stored(held)):
-                    self._stored[key] = found
+            for candidate in self:
+                key = candidate.group, candidate.resource
+                current = self._stored.get(key)
+                if current is None or (_is_stored(candidate) and not _is_stored(current)):
+                    self._stored[key] = candidate
             self._stored_generation = self.generation
         return self._stored.get((group, resource))
 
@@ -263,16 +263,16 @@ class Resources:
 
     def _arrange(self) -> None:
         """Orders groups: built-in groups first, then custom groups by name, with the versions of each by priority."""
-        fixed = {key: found for key, found in self._served.items() if key in self._fixed}
-        added = {key: found for key, found in self._served.items() if key not in fixed}
+        fixed = {key: resources for key, resources in self._served.items() if key in self._fixed}
+        added = {key: resources for key, resources in self._served.items() if key not in fixed}
         for key in sorted(added, key=lambda key: (key[0], priority(key[1]))):
             fixed[key] = dict(sorted(added[key].items()))
         self._served = fixed
 
     def remove(self, group: str, version: str, resource: str) -> None:
-        found = self._served.get((group, version))
-        if found is not None and found.pop(resource, None) is not None:
-            if not found:
+        resources = self._served.get((group, version))
+        if resources is not None and resources.pop(resource, None) is not None:
+            if not resources:
                 del self._served[group, version]
             self.generation += 1
 

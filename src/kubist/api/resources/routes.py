@@ -58,11 +58,11 @@ def _methods(resource: Resource, scoped: bool, below: tuple[str, ...]) -> Abstra
         return set()
     if len(below) == 2:
         return _served(OBJECT_ROUTE, resource.verbs)
-    found = resource.subresources.get(below[2])
-    if found is None or (len(below) > 3 and found.name != "proxy"):
+    subresource = resource.subresources.get(below[2])
+    if subresource is None or (len(below) > 3 and subresource.name != "proxy"):
         return set()
-    served = _served(SUBRESOURCE_ROUTE, found.verbs)
-    return served | PROXIED if found.name == "proxy" else served
+    served = _served(SUBRESOURCE_ROUTE, subresource.verbs)
+    return served | PROXIED if subresource.name == "proxy" else served
 
 
 @functools.cache

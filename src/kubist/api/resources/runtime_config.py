@@ -113,57 +113,57 @@ _BOOLEANS = {
 }
 
 
-def served_resources(wanted: Mapping[str, str], *, fairness: bool = False) -> Resources:
+def served_resources(settings: Mapping[str, str], *, fairness: bool = False) -> Resources:
     """Resources of a server with `--runtime-config`. Raises ValueError for values that the reference rejects, and for
     versions that Kubist does not have. `fairness`: whether API priority and fairness is on."""
-    if not wanted:
+    if not settings:
         return Resources()
-    wanted = _normalized(wanted)
-    _check(wanted, fairness=fairness)
+    settings = _normalized(settings)
+    _check(settings, fairness=fairness)
     every = _ordered((*builtin(), *_optional()))
-    on = _enabled_versions(wanted, {(each.group, each.version) for each in every})
-    single = {key: _boolean(key, value) for key, value in wanted.items() if key.count("/") == 2}
+    on = _enabled_versions(settings, {(each.group, each.version) for each in every})
+    single = {key: _boolean(key, value) for key, value in settings.items() if key.count("/") == 2}
     for key, value in single.items():
         if value and _is_missing(key):
             raise _unavailable(key)
     _log_missing(on)
-    shown = {
+    visible = {
         each
         for each in every
         if single.get(f"{each.group}/{each.version}/{each.resource}", (each.group, each.version) in on)
     }
-    hidden = frozenset(builtin()) - shown
-    return Resources([each for each in every if each in shown or each in hidden], hidden)
+    hidden = frozenset(builtin()) - visible
+    return Resources([each for each in every if each in visible or each in hidden], hidden)
 
 
-def _normalized(wanted: Mapping[str, str]) -> dict[str, str]:
+def _normalized(settings: Mapping[str, str]) -> dict[str, str]:
     """Keys of the core group get the form `/v1` and `/v1/RESOURCE`. `api/legacy` has no meaning any more."""
-    return {_CORE.sub("/v1", key): value for key, value in wanted.items() if key != "api/legacy"}
+    return {_CORE.sub("/v1", key): value for key, value in settings.items() if key != "api/legacy"}
 
 
-def _check(wanted: Mapping[str, str], *, fairness: bool) -> None:
+def _check(settings: Mapping[str, str], *, fairness: bool) -> None:
     """Raises ValueError for invalid keys, unknown groups and contradictions."""
     errors = []
     if fairness:
         for key in _FAIRNESS:
-            if wanted.get(key) == "false":
+            if settings.get(key) == "false":
                 errors.append(
                     f"--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
                 )
-            if key in wanted:
+            if key in settings:
                 break
-    if wanted == {"api/all": "false"}:
+    if settings == {"api/all": "false"}:
         errors.append("invalid runtime-config with only api/all=false")
     else:
-        errors += _key_errors(wanted)
+        errors += _key_errors(settings)
     if errors:
         raise ValueError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
-def _key_errors(wanted: Mapping[str, str]) -> list[str]:
+def _key_errors(settings: Mapping[str, str]) -> list[str]:
     registered = _registered()
     groups = {group for group, _ in registered}
-    keys = [key for key in wanted if key not in _STAGES]
+    keys = [key for key in settings if key not in _STAGES]
     for key in keys:
         if key.count("/") not in (1, 2):
             return [f"runtime-config invalid key {key}"]
@@ -171,14 +171,14 @@ def _key_errors(wanted: Mapping[str, str]) -> list[str]:
     if unknown:
         return [f"unknown api groups {','.join(unknown)}"]
     for key in _STAGES:
-        if key in wanted and wanted[key] not in ("true", "false"):
-            return [f"invalid value {key}={wanted[key]}"]
+        if key in settings and settings[key] not in ("true", "false"):
+            return [f"invalid value {key}={settings[key]}"]
     for key in keys:
         group, version, *resource = key.split("/")
         if (group, version) not in registered:
-            shown = f"{group}/{version}" if group else version
-            return [f"group version {shown} that has not been registered"]
-        _boolean(key, wanted[key])
+            group_version = f"{group}/{version}" if group else version
+            return [f"group version {group_version} that has not been registered"]
+        _boolean(key, settings[key])
         if resource and resource[0] != resource[0].lower():
             why = f'group/version/resource and resource is always lowercase plural, not "{resource[0]}"'
             return [f"invalid key {key}: {why}"]
@@ -196,15 +196,15 @@ def _registered() -> set[tuple[str, str]]:
     )
 
 
-def _enabled_versions(wanted: Mapping[str, str], known: set[tuple[str, str]]) -> set[tuple[str, str]]:
+def _enabled_versions(settings: Mapping[str, str], known: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Group-versions that are on, including those that Kubist does not have."""
     on = {(each.group, each.version) for each in builtin()}
     known = known | _MISSING.keys()
     for stage, pattern in _STAGES.items():
-        if stage in wanted:
+        if stage in settings:
             matching = {(group, version) for group, version in known if pattern.match(version)}
-            on = on | matching if wanted[stage] == "true" else on - matching
-    for key, value in wanted.items():
+            on = on | matching if settings[stage] == "true" else on - matching
+    for key, value in settings.items():
         group, _, version = key.partition("/")
         if key in _STAGES or "/" in version:
             continue
@@ -236,11 +236,11 @@ def _log_missing(on: set[tuple[str, str]]) -> None:
 
 
 def _boolean(key: str, value: str) -> bool:
-    found = _BOOLEANS.get(value)
-    if found is None:
+    flag = _BOOLEANS.get(value)
+    if flag is None:
         why = f'strconv.ParseBool: parsing "{value}": invalid syntax'
         raise ValueError(f"invalid value of {key}: {value}, err: {why}")
-    return found
+    return flag
 
 
 def _ordered(resources: tuple[Resource, ...]) -> list[Resource]:

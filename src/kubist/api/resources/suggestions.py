@@ -16,5 +16,5 @@ def suggest_version(kind: str, resources: Resources) -> str:
 def suggest_kind(api_version: str, kind: str, resources: Resources) -> str:
     """`; did you mean "apps/v1 Deployment"?` for a kind that is not served, or an empty string."""
     known = [f"{resource.api_version} {resource.kind}" for resource in resources]
-    same = [held for held in known if held.split()[1] == kind]
+    same = [entry for entry in known if entry.split()[1] == kind]
     return f'; did you mean "{same[0]}"?' if same else did_you_mean(f"{api_version} {kind}", known)

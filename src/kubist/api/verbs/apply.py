@@ -26,12 +26,12 @@ from kubist.model.schema.decode import restored
 from kubist.model.schema.leaves import WRAP
 
 
-async def apply(ctx: ResourceRequest, path: Update, shown: Any, force: bool) -> Response:
+async def apply(ctx: ResourceRequest, path: Update, representation: Any, force: bool) -> Response:
     configuration, complaints = await away(ctx.long, read, ctx)
-    wanted = body.expected(ctx.resource)
+    target = body.expected(ctx.resource)
 
     def completed(merged: Object, live: Object | None, created: bool) -> Object:
-        new = _decoded(ctx, configuration, merged, wanted, None if is_converted(ctx) else live, new=created)
+        new = _decoded(ctx, configuration, merged, target, None if is_converted(ctx) else live, new=created)
         ctx.resource.strategy.default(new)
         return new
 
@@ -56,7 +56,7 @@ async def apply(ctx: ResourceRequest, path: Update, shown: Any, force: bool) -> 
 
     creates = not ctx.info.subresource or path.creates or ctx.resource.strategy.create_on_update
     outcome = await write_path.update_object(ctx, path, applied, create_absent=creates, lend=True)
-    return await write_path.respond(ctx, outcome, shown)
+    return await write_path.respond(ctx, outcome, representation)
 
 
 def read(ctx: ResourceRequest) -> tuple[Object, list[str]]:
@@ -115,10 +115,10 @@ def check_kind(configuration: Object, api_version: str, kind: str) -> None:
 
 def _group_version_kind(configuration: Object) -> str:
     """Group, version and kind of a configuration as messages show them."""
-    given, kind = (
+    api_version, kind = (
         value if isinstance(value := configuration.get(name), str) else "" for name in ("apiVersion", "kind")
     )
-    group, _, version = given.rpartition("/")
+    group, _, version = api_version.rpartition("/")
     if "/" in group:  # without a readable version there is no kind, either
         group = version = kind = ""
     return f"{group}/{version}, Kind={kind}"
@@ -135,27 +135,27 @@ def _decoded(
     ctx: ResourceRequest,
     configuration: Object,
     merged: Object,
-    wanted: body.Expected,
+    target: body.Expected,
     stored: Object | None = None,
     *,
     new: bool,
 ) -> Object:
     try:
-        if wanted.custom is not None:
-            return wanted.custom.version.adopt(merged)
-        decoded = body.decode_parsed(merged, [], wanted, WRAP, stored=stored)
+        if target.custom is not None:
+            return target.custom.version.adopt(merged)
+        decoded = body.decode_parsed(merged, [], target, WRAP, stored=stored)
     except DecodeError as error:
         why = f"unable to convert unstructured object to {_group_version_kind(configuration)}: {restored(error)}"
         raise status.plain_error(
             f"failed to convert new object ({_identity(configuration)}) to proper version: {why}"
         ) from None
-    return body.as_sent(ctx, wanted, decoded, new=new)
+    return body.as_sent(ctx, target, decoded, new=new)
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:
     """Copy of an object with only those managedFields that are of one apiVersion."""
-    held = obj["metadata"].get("managedFields") or []
-    kept = [entry for entry in held if entry.get("apiVersion") == api_version]
+    entries = obj["metadata"].get("managedFields") or []
+    kept = [entry for entry in entries if entry.get("apiVersion") == api_version]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}
 
 
@@ -165,12 +165,12 @@ def _unscalable(what: str) -> status.APIError:
     return status.plain_error(f"{what} to proper version: {why}")
 
 
-async def apply_scale(ctx: ResourceRequest, path: Scale, shown: Any, force: bool) -> Response:
+async def apply_scale(ctx: ResourceRequest, path: Scale, representation: Any, force: bool) -> Response:
     """Apply to the scale subresource, whose only owned field is spec.replicas."""
     configuration, complaints = await away(ctx.long, read, ctx)
     check_kind(configuration, managed_fields.SCALE, "Scale")
     schema = schema_for("autoscaling", "v1", "Scale")
-    wanted = scales.expected_scale()
+    target = scales.expected_scale()
 
     async def applied(old: Object) -> Object:
         live = scales.view(old, path)
@@ -193,6 +193,6 @@ async def apply_scale(ctx: ResourceRequest, path: Scale, shown: Any, force: bool
         complain(ctx, complaints)
         if ctx.resource.custom:
             raise _unscalable(f"failed to convert new object ({_identity(configuration)})")
-        return _decoded(ctx, configuration, merged, wanted, new=False)
+        return _decoded(ctx, configuration, merged, target, new=False)
 
-    return await scales.write(ctx, path, applied, shown, None)
+    return await scales.write(ctx, path, applied, representation, None)

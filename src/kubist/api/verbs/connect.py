@@ -17,8 +17,8 @@ def way_through(ctx: ResourceRequest) -> Connect | None:
     """Connect subresource of the request, or None."""
     if not ctx.info.subresource:
         return None
-    found = ctx.resource.strategy.subresources.get(ctx.info.subresource)
-    return found if isinstance(found, Connect) else None
+    subresource = ctx.resource.strategy.subresources.get(ctx.info.subresource)
+    return subresource if isinstance(subresource, Connect) else None
 
 
 async def connect(ctx: ResourceRequest, way: Connect) -> Answer:
@@ -26,9 +26,9 @@ async def connect(ctx: ResourceRequest, way: Connect) -> Answer:
         raise status.method_not_allowed()
     if way.negotiated:
         negotiate_representation(ctx, "none")
-    found = ctx.resource.subresources[ctx.info.subresource]
-    if found.kind != ctx.resource.kind:
-        await ctx.api.admission.connect(ctx, _options(ctx, found.kind))
+    subresource = ctx.resource.subresources[ctx.info.subresource]
+    if subresource.kind != ctx.resource.kind:
+        await ctx.api.admission.connect(ctx, _options(ctx, subresource.kind))
     answer = await way.connect(ctx)
     if not isinstance(answer, tuple):
         return answer

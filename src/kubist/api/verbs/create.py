@@ -20,16 +20,16 @@ async def create(ctx: ResourceRequest) -> Response:
     strategy = ctx.resource.strategy
     poster = strategy.virtual
     if ctx.info.subresource:
-        found = strategy.subresources.get(ctx.info.subresource)
-        poster = found if isinstance(found, Create) else None
+        subresource = strategy.subresources.get(ctx.info.subresource)
+        poster = subresource if isinstance(subresource, Create) else None
         if poster is None:
             raise status.method_not_allowed()
     if poster is not None:
         return await _post(ctx, poster)
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     _options(ctx)
     obj = await elsewhere(_sent, ctx) if ctx.long else _sent(ctx)
-    return await write_path.respond(ctx, await write_path.create_object(ctx, obj), shown)
+    return await write_path.respond(ctx, await write_path.create_object(ctx, obj), representation)
 
 
 def _sent(ctx: ResourceRequest) -> Object:
@@ -48,27 +48,27 @@ def _sent(ctx: ResourceRequest) -> Object:
 
 async def _post(ctx: ResourceRequest, poster: Create) -> Response:
     """POST of a subresource, or of a kind whose response is computed and not stored."""
-    shown = negotiate_representation(ctx, "none")
+    representation = negotiate_representation(ctx, "none")
     _options(ctx)
     schema = schema_for(poster.group, poster.version, poster.kind)
-    wanted = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
+    target = body.Expected(poster.group, poster.version, poster.kind, schema, accepts=poster.accepts)
 
     def sent() -> Object:
-        obj = body.read(ctx, wanted)
+        obj = body.read(ctx, target)
         poster.default(obj)
         metadata = obj["metadata"]
         if not ctx.info.subresource:
             drop_system_fields(metadata)
         match_namespace(ctx, metadata)
         if poster.managed:
-            managed_fields.track_answer(ctx, obj, schema, wanted.api_version)
+            managed_fields.track_answer(ctx, obj, schema, target.api_version)
         return obj
 
     obj = await away(ctx.long, sent)
     await ctx.api.admission.admit(ctx, obj, None)
     await ctx.api.admission.validate(ctx, obj, None)
     answer = await poster.create(ctx, obj)
-    return await respond_object(ctx, 201, answer, shown)
+    return await respond_object(ctx, 201, answer, representation)
 
 
 def _options(ctx: ResourceRequest) -> None:

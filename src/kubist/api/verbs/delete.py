@@ -34,7 +34,7 @@ from kubist.storage.cache.cache import Entry
 async def delete(ctx: ResourceRequest) -> Response:
     if ctx.info.subresource:
         raise status.method_not_allowed()
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     options = delete_options(read_delete_options(ctx), ctx.query)
     ctx.dry_run = options.dry_run
     ctx.options = options.given()
@@ -43,13 +43,13 @@ async def delete(ctx: ResourceRequest) -> Response:
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
     if entry is None:
         raise ctx.not_found()
-    gone, held = await delete_object(ctx, entry, options)
-    if held is not None:
+    gone, remaining_entry = await delete_object(ctx, entry, options)
+    if remaining_entry is not None:
         code = 202 if options.orphan_dependents is False else 200
-        return await respond_entry(ctx, code, held, shown)
+        return await respond_entry(ctx, code, remaining_entry, representation)
     if resource.strategy.returns_deleted:
-        return await respond_object(ctx, 200, to_request_version(ctx, gone), shown)
-    return await respond_object(ctx, 200, deleted_status(ctx, gone), shown)
+        return await respond_object(ctx, 200, to_request_version(ctx, gone), representation)
+    return await respond_object(ctx, 200, deleted_status(ctx, gone), representation)
 
 
 def deleted_status(ctx: ResourceRequest, obj: Object) -> status.Status:
@@ -119,15 +119,15 @@ def check_preconditions(ctx: ResourceRequest, obj: Object, options: DeleteOption
         ("UID", options.uid, "uid", "deleted and then recreated"),
         ("ResourceVersion", options.resource_version, "resourceVersion", "modified"),
     )
-    for word, wanted, field, happened in pairs:
-        held = metadata.get(field, "")
-        if wanted is None or wanted == held:
+    for word, value, field, happened in pairs:
+        actual = metadata.get(field, "")
+        if value is None or value == actual:
             continue
         where = ctx.resource.strategy.precondition_kind
         if where:
-            why = f"Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {held}"
+            why = f"Precondition failed: {word} in precondition: {value}, {word} in object meta: {actual}"
         else:
-            why = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({held})."
+            why = f"the {word} in the precondition ({value}) does not match the {word} in record ({actual})."
             why += f" The object might have been {happened}"
         raise status.conflict(ctx.resource.stored_group, where or ctx.resource.kind, metadata["name"], why)
 
@@ -146,10 +146,10 @@ def mark(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> Marked:
     if grace is PENDING:
         return Marked(write=False, waits=True)
     set_propagation_finalizers(ctx, metadata, options)
-    held = bool(metadata.get("finalizers"))
-    if grace is None and held:
+    has_finalizers = bool(metadata.get("finalizers"))
+    if grace is None and has_finalizers:
         _mark_held(ctx, metadata)
-    return Marked(write=grace is not None or held, waits=held or bool(grace))
+    return Marked(write=grace is not None or has_finalizers, waits=has_finalizers or bool(grace))
 
 
 PENDING = -1
@@ -159,24 +159,24 @@ PENDING = -1
 def _grace(ctx: ResourceRequest, obj: Object, options: DeleteOptions) -> int | None:
     """Begin or shorten a graceful deletion. Returns its grace period in seconds, or None without one."""
     metadata, now = obj["metadata"], parse_time(ctx.now)
-    asked = options.grace_period_seconds
-    if asked is not None and asked < 0:
-        asked = 1
-    period = ctx.resource.strategy.grace_period(obj, asked)
+    new_period = options.grace_period_seconds
+    if new_period is not None and new_period < 0:
+        new_period = 1
+    period = ctx.resource.strategy.grace_period(obj, new_period)
     if period is None:
         return None
     if "deletionTimestamp" not in metadata:
         when = now + _go_seconds(period)
         raise_generation_if_set(metadata)
     else:
-        held = metadata.get("deletionGracePeriodSeconds")
-        if not held:
+        old_period = metadata.get("deletionGracePeriodSeconds")
+        if not old_period:
             return None
-        held = max(held, 1)
-        if asked is None or asked >= held:
+        old_period = max(old_period, 1)
+        if new_period is None or new_period >= old_period:
             return PENDING
-        period = asked
-        when = parse_time(metadata["deletionTimestamp"]) + _go_seconds(period - held)
+        period = new_period
+        when = parse_time(metadata["deletionTimestamp"]) + _go_seconds(period - old_period)
         if when < clock.now():
             # The requested grace period is over, but the kubelet must still see the request.
             when, period = now, min(period, 1)

@@ -22,7 +22,7 @@ WORKERS = 64
 
 
 async def deletecollection(ctx: ResourceRequest) -> Response:
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     chosen = await list_options({name: value for name, value in ctx.query.items() if name != "watch"})
     selection = Selection(ctx, chosen)
     options = delete_options(read_delete_options(ctx), ctx.query)
@@ -35,8 +35,8 @@ async def deletecollection(ctx: ResourceRequest) -> Response:
     await remove_all(ctx, page.entries, options)
     if ctx.resource.custom:
         page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
-    body_ = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
-    return await respond(ctx, 200, body_, shown.content_type)
+    body_ = await representation.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
+    return await respond(ctx, 200, body_, representation.content_type)
 
 
 async def remove_all(ctx: ResourceRequest, entries: Iterable[Entry], options: DeleteOptions) -> None:

@@ -21,16 +21,16 @@ def set_propagation_finalizers(ctx: ResourceRequest, metadata: Object, options: 
     """Add or remove the finalizers `orphan` and `foregroundDeletion`, which tell the garbage collector what to do with
     dependents."""
     before = metadata.get("finalizers") or []
-    wanted = [name for name in before if name not in (ORPHAN, FOREGROUND)]
+    finalizers = [name for name in before if name not in (ORPHAN, FOREGROUND)]
     orphan, foreground = _propagation(ctx, before, options)
     if orphan:
-        wanted.append(ORPHAN)
+        finalizers.append(ORPHAN)
     if foreground:
-        wanted.append(FOREGROUND)
-    if set(wanted) == set(before):
+        finalizers.append(FOREGROUND)
+    if set(finalizers) == set(before):
         return
-    if wanted:
-        metadata["finalizers"] = wanted
+    if finalizers:
+        metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
 

@@ -26,7 +26,7 @@ from kubist.storage.store import Compacted, Unavailable
 
 
 async def list_(ctx: ResourceRequest) -> Response:
-    shown = negotiate_representation(ctx, "list")
+    representation = negotiate_representation(ctx, "list")
     options = await list_options(ctx.query)
     virtual = ctx.resource.strategy.virtual_objects(ctx.info.namespace)
     if virtual is not None:
@@ -41,12 +41,12 @@ async def list_(ctx: ResourceRequest) -> Response:
             del item["kind"], item["apiVersion"]
         kind, api_version = ctx.resource.list_kind, ctx.resource.api_version
         listed = {"kind": kind, "apiVersion": api_version, "metadata": {}, "items": items}
-        return await respond_object(ctx, 200, listed, shown)
+        return await respond_object(ctx, 200, listed, representation)
     page = await find_page(ctx, options, Selection(ctx, options))
     if ctx.resource.custom:
         page.entries = [await entry_in_request_version(ctx, entry) for entry in page.entries]
-    body = await shown.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
-    return await respond(ctx, 200, body, shown.content_type)
+    body = await representation.whole_list(page.entries, page.meta(custom=ctx.resource.custom is not None))
+    return await respond(ctx, 200, body, representation.content_type)
 
 
 class Page:
@@ -79,26 +79,26 @@ async def find_page(ctx: ResourceRequest, options: ListOptions, selection: Selec
     if ctx.resource.custom:
         check_list_is_convertible(ctx, collection, options, selection)
     await selection.ready(collection)
-    asked = options.resource_version
-    if collection.unreadable and asked != "0":
+    requested_version = options.resource_version
+    if collection.unreadable and requested_version != "0":
         await _catch_up(ctx)
         ctx.api.registry.readable(collection, selection.key or selection.prefix)
     limit = options.limit
     if options.continue_:
         revision, start = _read_token(options.continue_)
-        if asked not in ("", "0"):
+        if requested_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
-        if asked and ctx.resource.strategy.cached:
+        if requested_version and ctx.resource.strategy.cached:
             limit = 0
         if revision == ANY_VERSION:
             await _catch_up(ctx)
             return _today(ctx, collection, selection, limit, selection.prefix + start)
         await resource_versions.reach(ctx, revision)
         return await _past(collection, selection, limit, selection.prefix + start, revision)
-    if not asked:
+    if not requested_version:
         await _catch_up(ctx)
         return _today(ctx, collection, selection, limit, "")
-    version = resource_versions.parse(ctx, asked)
+    version = resource_versions.parse(ctx, requested_version)
     if version == 0:
         return _today(ctx, collection, selection, limit if not ctx.resource.strategy.cached else 0, "")
     await resource_versions.reach(ctx, version)
@@ -167,11 +167,11 @@ def _expired(start: str, selection: Selection) -> status.APIError:
 
 def _collect(page: Page, candidates: Any, selection: Selection, limit: int) -> None:
     plain = selection.everything
-    found = page.entries
+    entries = page.entries
     for entry in candidates:
         if plain or selection.matches(entry):
-            found.append(entry)
-            if len(found) == limit:
+            entries.append(entry)
+            if len(entries) == limit:
                 break
 
 
@@ -240,19 +240,19 @@ def _token_fields(value: Any) -> tuple[str, int, str]:
         raise DecodeError(
             f"json: cannot unmarshal {json_type(value)} into Go value of type storage.continueToken"
         )
-    found: dict[str, Any] = {"v": "", "rv": 0, "start": ""}
-    for key, given in value.items():
+    token: dict[str, Any] = {"v": "", "rv": 0, "start": ""}
+    for key, part in value.items():
         name = key.lower()
-        if name not in found or given is None:
+        if name not in token or part is None:
             continue
-        wanted = type(found[name])
-        if type(given) is not wanted:
-            word = f"number {given}" if wanted is int and isinstance(given, float) else json_type(given)
-            go_type = "int64" if wanted is int else "string"
+        expected_type = type(token[name])
+        if type(part) is not expected_type:
+            word = f"number {part}" if expected_type is int and isinstance(part, float) else json_type(part)
+            go_type = "int64" if expected_type is int else "string"
             where = f"Go struct field continueToken.{name} of type {go_type}"
             raise DecodeError(f"json: cannot unmarshal {word} into {where}")
-        found[name] = given
-    return found["v"], found["rv"], found["start"]
+        token[name] = part
+    return token["v"], token["rv"], token["start"]
 
 
 def _invalid_token(why: str) -> status.APIError:

@@ -46,12 +46,12 @@ def converter(ctx: ResourceRequest) -> ssa.Convert:
         wanted_group, _, version = api_version.rpartition("/")
         if wanted_group != group:  # Events: fields owned through the other group are forgotten
             return None
-        found = resources.get(group, version, resource.resource)
-        if found is None:
+        other = resources.get(group, version, resource.resource)
+        if other is None:
             return None
         if obj.get("apiVersion") == api_version:
-            return obj, found.schema
-        return resource.strategy.convert(copied(obj), api_version), found.schema
+            return obj, other.schema
+        return resource.strategy.convert(copied(obj), api_version), other.schema
 
     return convert
 
@@ -74,20 +74,20 @@ async def converting(ctx: ResourceRequest, own: Callable[[ssa.Convert], Owned]) 
     known: dict[tuple[bytes, str], Object] = {}
 
     def asked(obj: Object, api_version: str) -> tuple[Object, Schema] | None:
-        found = convert(obj, api_version)
-        if found is None or obj.get("apiVersion") == api_version:
-            return found
+        pair = convert(obj, api_version)
+        if pair is None or obj.get("apiVersion") == api_version:
+            return pair
         answer = known.get((orjson.dumps(obj), api_version))
         if answer is None:
             raise _Unconverted(obj, api_version)
-        return copied(answer), found[1]
+        return copied(answer), pair[1]
 
     while True:
         try:
             return await away(ctx.long, own, asked)
-        except _Unconverted as wanted:
-            key = orjson.dumps(wanted.obj), wanted.api_version
-            known[key] = await custom.conversion.converted(copied(wanted.obj), wanted.api_version)
+        except _Unconverted as missing:
+            key = orjson.dumps(missing.obj), missing.api_version
+            known[key] = await custom.conversion.converted(copied(missing.obj), missing.api_version)
 
 
 async def tracked(
@@ -208,12 +208,12 @@ def from_scale(ctx: ResourceRequest, new: Object, written: Object, path: Scale) 
 def _replicas(ctx: ResourceRequest, path: Scale) -> dict[str, str]:
     """Path of the replicas in each version of the kind."""
     resource, resources = ctx.resource, ctx.api.resources
-    found = {}
+    paths = {}
     for version in resources.versions(resource.group):
         other = resources.get(resource.group, version, resource.resource)
         if other is not None:
             scaling = other.strategy.subresources.get("scale")
-            found[other.api_version] = (
+            paths[other.api_version] = (
                 scaling.spec_replicas if isinstance(scaling, Scale) else path.spec_replicas
             )
-    return found
+    return paths

@@ -40,8 +40,8 @@ def match_namespace(ctx: ResourceRequest, metadata: Object) -> None:
     if not ctx.resource.namespaced:
         metadata.pop("namespace", None)
         return
-    given = metadata.get("namespace", "")
-    if given and given != ctx.info.namespace:
+    namespace = metadata.get("namespace", "")
+    if namespace and namespace != ctx.info.namespace:
         raise status.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

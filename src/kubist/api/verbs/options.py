@@ -222,17 +222,17 @@ class DeleteOptions:
 
     def given(self) -> dict[str, Any]:
         """Options as a DeleteOptions object."""
-        given: dict[str, Any] = {
+        obj: dict[str, Any] = {
             "dryRun": ["All"] if self.dry_run else None,
             "gracePeriodSeconds": self.grace_period_seconds,
             "orphanDependents": self.orphan_dependents,
             "propagationPolicy": self.propagation_policy or None,
             "preconditions": None,
         }
-        wanted = {"uid": self.uid, "resourceVersion": self.resource_version}
-        if any(value is not None for value in wanted.values()):
-            given["preconditions"] = {name: value for name, value in wanted.items() if value is not None}
-        return {name: value for name, value in given.items() if value is not None}
+        preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        if any(value is not None for value in preconditions.values()):
+            obj["preconditions"] = {name: value for name, value in preconditions.items() if value is not None}
+        return {name: value for name, value in obj.items() if value is not None}
 
 
 def delete_options(body: dict[str, Any] | None, query: dict[str, str]) -> DeleteOptions:

@@ -110,13 +110,13 @@ class Change:
 
     def complain(self, complaints: list[str]) -> None:
         """Report field validation of the patch and its result: not at all, as warnings, or as a 422."""
-        found = self.complaints + complaints + [f'unknown field "{name}"' for name in self.unknown]
+        all_complaints = self.complaints + complaints + [f'unknown field "{name}"' for name in self.unknown]
         validation = self.ctx.field_validation
-        if not found or validation == "Ignore":
+        if not all_complaints or validation == "Ignore":
             return
         if validation == "Strict":
-            raise self.invalid(f"strict decoding error: {', '.join(found)}")
-        for complaint in found:
+            raise self.invalid(f"strict decoding error: {', '.join(all_complaints)}")
+        for complaint in all_complaints:
             self.ctx.warn(complaint)
 
     def _out_of_range(self, error: DecodeError) -> str:
@@ -159,9 +159,9 @@ class Change:
         if odd_number(orjson.dumps(document)):
             document = self._document = rounded(document)
         typed = dict(strategic.check(document))
-        for given in (typed.pop("apiVersion", None), typed.pop("kind", None)):
-            if given is not None and not isinstance(given, str):
-                whole = type(given) is int
+        for value in (typed.pop("apiVersion", None), typed.pop("kind", None)):
+            if value is not None and not isinstance(value, str):
+                whole = type(value) is int
                 raise self.invalid("cannot convert int64 to string" if whole else "unrecognized type: string")
         return lambda current: strategic.apply(current, typed, self.schema)
 
@@ -171,13 +171,13 @@ async def patch(ctx: ResourceRequest) -> Response:
     path = write_path.update_target(ctx)
     if isinstance(path, Scale):
         return await _patch_scale(ctx, path, kind)
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     apply = kind == APPLY
     force = bool(options.read_write_options(ctx, "PatchOptions", apply=apply).force)
     if apply:
-        return await apply_verb.apply(ctx, path, shown, force)
+        return await apply_verb.apply(ctx, path, representation, force)
     change = Change(ctx, kind)
-    wanted = body.expected(ctx.resource)
+    target = body.expected(ctx.resource)
     converted = is_converted(ctx)
     reads_version = kind != STRATEGIC and not ctx.resource.custom
 
@@ -191,7 +191,7 @@ async def patch(ctx: ResourceRequest) -> Response:
             new = decode(change, body.expected(other), changed)
             _complete(change, new, other)
             return from_named_version(ctx, other, new), cleared
-        new = decode(change, wanted, changed, None if converted else current)
+        new = decode(change, target, changed, None if converted else current)
         _complete(change, new, ctx.resource)
         return new, cleared
 
@@ -213,17 +213,17 @@ async def patch(ctx: ResourceRequest) -> Response:
         return new
 
     outcome = await write_path.update_object(ctx, path, patched, lend=True)
-    return await write_path.respond(ctx, outcome, shown)
+    return await write_path.respond(ctx, outcome, representation)
 
 
 async def _patch_scale(ctx: ResourceRequest, path: Scale, kind: str) -> Response:
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     apply = kind == APPLY
     chosen = options.read_write_options(ctx, "PatchOptions", apply=apply)
-    wanted = scale.expected_scale()
+    target = scale.expected_scale()
     if apply:
-        return await apply_verb.apply_scale(ctx, path, shown, bool(chosen.force))
-    change = Change(ctx, kind, wanted.schema)
+        return await apply_verb.apply_scale(ctx, path, representation, bool(chosen.force))
+    change = Change(ctx, kind, target.schema)
 
     async def patched(old: Object) -> Object:
         live = scale.view(old, path)
@@ -231,11 +231,11 @@ async def _patch_scale(ctx: ResourceRequest, path: Scale, kind: str) -> Response
             live["spec"]["replicas"] = scale.UNSET
         owners = managed_fields.of_scale(ctx, old, path)
         change.owners = {"managedFields": owners} if owners else {}
-        new = decode(change, wanted, change(live))
+        new = decode(change, target, change(live))
         check_same_object(ctx, new, old)
         return new
 
-    return await scale.write(ctx, path, patched, shown, None)
+    return await scale.write(ctx, path, patched, representation, None)
 
 
 def patch_type(ctx: ResourceRequest) -> str:
@@ -270,22 +270,22 @@ def refused(error: FieldError) -> status.APIError:
     return failure
 
 
-def decode(change: Change, wanted: body.Expected, patched: Object, stored: Object | None = None) -> Object:
+def decode(change: Change, target: body.Expected, patched: Object, stored: Object | None = None) -> Object:
     """Decode a patched document to an object of the kind. Parts taken over from the `stored` object are not decoded
     again."""
     ctx, kind = change.ctx, change.kind
-    asked = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
-    if wanted.custom is not None:
-        patched = _identified(change, wanted, wanted.custom, patched)
-    elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/", _internal(wanted)):
-        _need_version(change, wanted, patched)
+    modes = (KEEP_EMPTY, WRAP) if kind == STRATEGIC else (KEEP_EMPTY,)
+    if target.custom is not None:
+        patched = _identified(change, target, target.custom, patched)
+    elif kind != STRATEGIC and patched.get("apiVersion") in (None, "", "/", _internal(target)):
+        _need_version(change, target, patched)
     if change.beyond is not None and _beyond_range(patched):
-        raise change.invalid(_reason(change, wanted, change.beyond))
+        raise change.invalid(_reason(change, target, change.beyond))
     try:
-        decoded = body.decode_parsed(patched, [], wanted, *asked, stored=stored, repeats=change.repeats)
+        decoded = body.decode_parsed(patched, [], target, *modes, stored=stored, repeats=change.repeats)
         if decoded.inexact and kind != STRATEGIC:
             text = change.exact()
-            decoded = body.decode_parsed(text.value, [], wanted, *asked, repeats=text.repeats, exact=True)
+            decoded = body.decode_parsed(text.value, [], target, *modes, repeats=text.repeats, exact=True)
     except body.Mistaken as mistaken:
         change.complain(mistaken.complaints)
         raise mistaken.error from None
@@ -295,75 +295,75 @@ def decode(change: Change, wanted: body.Expected, patched: Object, stored: Objec
             raise
         if kind == STRATEGIC and isinstance(error, DecodeError):
             raise change.invalid(restored(error)) from None
-        raise change.invalid(_reason(change, wanted, error)) from None
+        raise change.invalid(_reason(change, target, error)) from None
     change.complain(sorted(decoded.complaints) if kind == STRATEGIC else decoded.complaints)
-    return body.as_sent(ctx, wanted, decoded, new=False)
+    return body.as_sent(ctx, target, decoded, new=False)
 
 
-def _reason(change: Change, wanted: body.Expected, error: Exception) -> object:
+def _reason(change: Change, target: body.Expected, error: Exception) -> object:
     """Error text for a patched object that cannot be decoded. It differs from the text for a request body."""
     if isinstance(error, body.OtherKind):
         return error.why
     if isinstance(error, body.NoKind | body.NoVersion):
         return f"{error} in '{change.text()}'"
-    if wanted.custom is None and isinstance(error, DecodeError) and not isinstance(error, body.Unrecognized):
+    if target.custom is None and isinstance(error, DecodeError) and not isinstance(error, body.Unrecognized):
         text = change.text()
         if isinstance(text, _PatchedText):
-            return first_mistake(wanted.schema, text.value, text.repeats) or error
+            return first_mistake(target.schema, text.value, text.repeats) or error
     return error
 
 
-def _identified(change: Change, wanted: body.Expected, custom: CustomResource, patched: Object) -> Object:
+def _identified(change: Change, target: body.Expected, custom: CustomResource, patched: Object) -> Object:
     """Patched custom object with the kind and apiVersion of the request. A patch that changes them is rejected, except
     for the status subresource, which ignores everything but the status."""
-    given, kind = patched.get("apiVersion"), patched.get("kind")
-    if (given, kind) == (wanted.api_version, wanted.kind) or not isinstance(given, str | None):
+    api_version, kind = patched.get("apiVersion"), patched.get("kind")
+    if (api_version, kind) == (target.api_version, target.kind) or not isinstance(api_version, str | None):
         return patched
     if not kind or not isinstance(kind, str):
         return patched  # decoding refuses this
-    if given is None and "apiVersion" in patched:
+    if api_version is None and "apiVersion" in patched:
         raise change.invalid(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
-    given = given or ""
-    if given.count("/") > 1:
-        raise change.invalid(f"unexpected GroupVersion string: {given}")
+    api_version = api_version or ""
+    if api_version.count("/") > 1:
+        raise change.invalid(f"unexpected GroupVersion string: {api_version}")
     duplicate = change.repeats.duplicate(patched)
-    if given == "" or given.endswith("/"):
-        if given.removesuffix("/") == wanted.group:
+    if api_version == "" or api_version.endswith("/"):
+        if api_version.removesuffix("/") == target.group:
             change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
         change.complain(duplicate)
         raise status.internal_error("Object 'apiVersion' is missing in 'object has no apiVersion field'")
-    group = given.rpartition("/")[0]
-    known = given in custom.conversion.versions
-    if group == wanted.group and not known:
+    group = api_version.rpartition("/")[0]
+    known = api_version in custom.conversion.versions
+    if group == target.group and not known:
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind", "metadata"})
     if change.ctx.info.subresource != "status":
-        if given == wanted.api_version:
+        if api_version == target.api_version:
             return patched
         change.complain(duplicate)
-        errors = [] if kind == wanted.kind else [fields.invalid("kind", kind, f"must be {wanted.kind}")]
-        errors.append(fields.invalid("apiVersion", given, f"must be {wanted.api_version}"))
+        errors = [] if kind == target.kind else [fields.invalid("kind", kind, f"must be {target.kind}")]
+        errors.append(fields.invalid("apiVersion", api_version, f"must be {target.api_version}"))
         raise status.invalid(group, kind, change.ctx.info.name, errors)
-    change.mistaken = kind != wanted.kind or not known
+    change.mistaken = kind != target.kind or not known
     kept = {name: part for name, part in patched.items() if name not in change.unknown}
-    return {**kept, "apiVersion": wanted.api_version, "kind": wanted.kind}
+    return {**kept, "apiVersion": target.api_version, "kind": target.kind}
 
 
-def _internal(wanted: body.Expected) -> str:
+def _internal(target: body.Expected) -> str:
     """Internal version of a group, which the reference takes for an object without apiVersion."""
-    return f"{wanted.group}/__internal" if wanted.group else "__internal"
+    return f"{target.group}/__internal" if target.group else "__internal"
 
 
-def _need_version(change: Change, wanted: body.Expected, patched: Object) -> None:
+def _need_version(change: Change, target: body.Expected, patched: Object) -> None:
     """Reject a patched built-in object without apiVersion: no field of it is known, not even its name."""
     kind = patched.get("kind")
-    if kind in (None, "", wanted.kind):
+    if kind in (None, "", target.kind):
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
         change.complain([])
         why = f"the name of the object ({change.ctx.info.name} based on URL) was undeterminable"
         raise status.bad_request(f"{why}: name must be provided")
     if isinstance(kind, str):
-        scheme = schemes.scheme_of(wanted.group)
-        raise change.invalid(schemes.not_registered(scheme, _internal(wanted), kind))
+        scheme = schemes.scheme_of(target.group)
+        raise change.invalid(schemes.not_registered(scheme, _internal(target), kind))
 
 
 def _complete(change: Change, new: Object, resource: Resource) -> None:

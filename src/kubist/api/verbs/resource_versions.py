@@ -26,13 +26,13 @@ def version_error(version: str) -> str:
 
 def check_resource_version(ctx: ResourceRequest, new: Object, entry: Entry) -> None:
     """Optimistic locking: 409 if the new object has a resourceVersion that is not the stored one."""
-    given = new["metadata"].get("resourceVersion", "")
-    if given == str(entry.revision):
+    version = new["metadata"].get("resourceVersion", "")
+    if version == str(entry.revision):
         return
-    if given not in ("", "0"):
-        if why := version_error(given):
+    if version not in ("", "0"):
+        if why := version_error(version):
             raise status.plain_error(why)
-        if int(given) != entry.revision:
+        if int(version) != entry.revision:
             raise ctx.conflict(ctx.info.name, MODIFIED)
     elif not ctx.resource.strategy.unconditional_update:
         error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")

@@ -22,11 +22,11 @@ def negotiate_representation(ctx: ResourceRequest, form: str) -> Representation:
     include = query.get("includeObject", "") if query else ""
     pretty = negotiate.wants_pretty(query, headers.get("user-agent", ""))
     subresource = ctx.info.subresource
-    asked = (accept, form, subresource, pretty, include)
-    known = resource.negotiated.get(asked)
+    key = (accept, form, subresource, pretty, include)
+    known = resource.negotiated.get(key)
     if known is None:
         media = negotiate.negotiate(accept, endpoint(resource, subresource, form), pretty=pretty)
-        known = resource.negotiated[asked] = representation(resource, media, include)
+        known = resource.negotiated[key] = representation(resource, media, include)
     return known
 
 
@@ -48,19 +48,19 @@ async def respond(ctx: ResourceRequest, code: int, body: bytes | list[bytes], co
     return Response(code, headers, body)
 
 
-async def respond_entry(ctx: ResourceRequest, code: int, entry: Entry, shown: Representation) -> Response:
+async def respond_entry(ctx: ResourceRequest, code: int, entry: Entry, encoder: Representation) -> Response:
     """Response with a stored entry."""
     if ctx.resource.custom is not None:
         entry = await entry_in_request_version(ctx, entry)
-    body = shown.object(entry)
+    body = encoder.object(entry)
     if len(body) <= GZIP_THRESHOLD:
-        return Response(code, [(b"Content-Type", shown.content_type.encode())], body)
-    return await respond(ctx, code, body, shown.content_type)
+        return Response(code, [(b"Content-Type", encoder.content_type.encode())], body)
+    return await respond(ctx, code, body, encoder.content_type)
 
 
-async def respond_object(ctx: ResourceRequest, code: int, obj: Object, shown: Representation) -> Response:
+async def respond_object(ctx: ResourceRequest, code: int, obj: Object, encoder: Representation) -> Response:
     """Response with an object that is not stored."""
-    return await respond(ctx, code, shown.value(obj), shown.content_type)
+    return await respond(ctx, code, encoder.value(obj), encoder.content_type)
 
 
 _INCLUDED = ("", "Metadata", "Object", "None")
@@ -91,30 +91,30 @@ def representation(resource: Resource, media: MediaType, include: str = "") -> R
     """Representation of a resource for a media type, made once per resource. `include` is the unchecked includeObject
     of tables."""
     key = (media, include if media.convert_to == "Table" else "")
-    found = resource.representations.get(key)
-    if found is None:
-        found = _make(resource, media, include)
+    result = resource.representations.get(key)
+    if result is None:
+        result = _make(resource, media, include)
         if include in _INCLUDED:
-            resource.representations[key] = found
-    assert isinstance(found, Representation)
-    return found
+            resource.representations[key] = result
+    assert isinstance(result, Representation)
+    return result
 
 
 def _make(resource: Resource, media: MediaType, include: str) -> Representation:
     if media.serializer == negotiate.PROTOBUF:
         return _messages(resource, media)
-    shown = _json(resource, media, include)
+    inner = _json(resource, media, include)
     if media.serializer == negotiate.YAML:
         # Saves start-up time: most clients ask for JSON.
         from kubist.api.representation.yaml import Yaml
 
-        return Yaml(shown)
+        return Yaml(inner)
     if media.pretty:
         # Saves start-up time: most clients ask for compact JSON.
         from kubist.api.representation.yaml import Indented
 
-        return Indented(shown)
-    return shown
+        return Indented(inner)
+    return inner
 
 
 def _json(resource: Resource, media: MediaType, include: str) -> Representation:

@@ -29,34 +29,34 @@ def view(obj: Object, path: Scale) -> Object:
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     scale: Object = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
     scale["metadata"] = {name: metadata[name] for name in kept if name in metadata}
-    replicas, held, text = path.values(obj)
+    replicas, status_replicas, text = path.values(obj)
     scale["spec"] = {"replicas": replicas} if replicas else {}
-    scale["status"] = {"replicas": held}
+    scale["status"] = {"replicas": status_replicas}
     if text:
         scale["status"]["selector"] = text
     return scale
 
 
 def scaling(ctx: ResourceRequest) -> Scale:
-    found = ctx.resource.strategy.subresources.get("scale")
-    if not isinstance(found, Scale):
+    subresource = ctx.resource.strategy.subresources.get("scale")
+    if not isinstance(subresource, Scale):
         raise status.method_not_allowed()
-    return found
+    return subresource
 
 
 async def get(ctx: ResourceRequest) -> Response:
     path = scaling(ctx)
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     entry = await ctx.api.registry.read(ctx.resource, ctx.info.namespace, ctx.info.name)
     if entry is None:
         raise ctx.not_found()
     obj = await decode_entry(ctx, entry)
     if ctx.resource.custom and path.values(obj)[0] is None:
         raise status.internal_error(f'the spec replicas field ".{path.spec_replicas}" does not exist')
-    return await respond_object(ctx, 200, view(obj, path), shown)
+    return await respond_object(ctx, 200, view(obj, path), representation)
 
 
-async def write(ctx: ResourceRequest, path: Scale, transform: Any, shown: Any, uid: str | None) -> Response:
+async def write(ctx: ResourceRequest, path: Scale, transform: Any, encoder: Any, uid: str | None) -> Response:
     async def rescaled(old: Object | None, fresh: write_path.Fresh) -> Object:
         assert old is not None
         seen = view(old, path)
@@ -82,7 +82,7 @@ async def write(ctx: ResourceRequest, path: Scale, transform: Any, shown: Any, u
 
     outcome = await write_path.update_object(ctx, ctx.resource.strategy, rescaled, precondition_uid=uid)
     obj = await decode_entry(ctx, outcome.entry) if outcome.entry is not None else outcome.object
-    return await respond_object(ctx, 200, view(obj, path), shown)
+    return await respond_object(ctx, 200, view(obj, path), encoder)
 
 
 def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
@@ -98,7 +98,7 @@ def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
     return new
 
 
-def check(ctx: ResourceRequest, scale: Object, held: str) -> None:
+def check(ctx: ResourceRequest, scale: Object, current_uid: str) -> None:
     """Validate a Scale: 422 for invalid fields, 409 if its uid is that of another object."""
     metadata, name = scale["metadata"], ctx.info.name
     errors = objectmeta.validate_create(
@@ -111,7 +111,7 @@ def check(ctx: ResourceRequest, scale: Object, held: str) -> None:
         errors.append(fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
     if errors:
         raise status.invalid("autoscaling", "Scale", name, errors)
-    uid = metadata.get("uid") or held
-    if uid != held:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {held}"
+    uid = metadata.get("uid") or current_uid
+    if uid != current_uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}"
         raise status.conflict(ctx.resource.group, f"{ctx.resource.resource}/scale", name, why)

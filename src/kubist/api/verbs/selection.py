@@ -110,11 +110,11 @@ class Selection:
         equality = self._equality
         if equality is None:
             return collection.below(self.prefix, start)
-        found = collection.labelled(*equality)
+        entries = collection.labelled(*equality)
         if not start and self.prefix == collection.kind.prefix:
-            return iter(found)
+            return iter(entries)
         first = max(start, self.prefix)
-        return (entry for entry in found if entry.key >= first and entry.key.startswith(self.prefix))
+        return (entry for entry in entries if entry.key >= first and entry.key.startswith(self.prefix))
 
     def among(self, entries: SortedDict[str, Entry] | Past, start: str) -> Iterator[Entry]:
         """Entries of a past state that may match."""

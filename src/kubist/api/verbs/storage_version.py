@@ -74,10 +74,14 @@ def named_version(ctx: ResourceRequest, patched: Object) -> Resource | None:
     """Resource in the version that a patched built-in object names; None if that is the request's version. An older
     version with the same fields is renamed in the object."""
     resource = ctx.resource
-    given = patched.get("apiVersion")
-    if given == resource.api_version or not isinstance(given, str) or patched.get("kind") != resource.kind:
+    api_version = patched.get("apiVersion")
+    if (
+        api_version == resource.api_version
+        or not isinstance(api_version, str)
+        or patched.get("kind") != resource.kind
+    ):
         return None
-    current = SERVED_AS.get(f"{given}/{resource.kind}", given)
+    current = SERVED_AS.get(f"{api_version}/{resource.kind}", api_version)
     if current == resource.api_version:
         patched["apiVersion"] = current
         return None
@@ -123,24 +127,24 @@ def check_list_is_convertible(
     removed = collection.kind.removed_versions()
     if not removed:
         return
-    asked = options.resource_version
-    exact = options.resource_version_match == "Exact" or (options.limit and asked != "0")
-    if ctx.info.verb == "list" and asked and not exact and not options.continue_:
+    resource_version = options.resource_version
+    exact = options.resource_version_match == "Exact" or (options.limit and resource_version != "0")
+    if ctx.info.verb == "list" and resource_version and not exact and not options.continue_:
         check_cache_is_convertible(ctx, collection)
     if selection.key is None and not options.limit:
-        found = _first_removed(collection, selection.prefix, removed)
-        if found:
-            raise status.plain_error(_inconvertible(found))
+        version = _first_removed(collection, selection.prefix, removed)
+        if version:
+            raise status.plain_error(_inconvertible(version))
 
 
 def check_cache_is_convertible(ctx: ResourceRequest, collection: Collection) -> None:
     """Reject a read of the cache, such as a watch, while it holds an object of a version that the CRD no longer has."""
     removed = collection.kind.removed_versions()
-    found = _first_removed(collection, collection.kind.prefix, removed) if removed else ""
-    if found:
+    version = _first_removed(collection, collection.kind.prefix, removed) if removed else ""
+    if version:
         kind = f"{ctx.resource.api_version}, Kind={ctx.resource.kind}"
         raise status.too_many_requests(
-            f"storage is (re)initializing: failed to list {kind}: {_inconvertible(found)}", 1
+            f"storage is (re)initializing: failed to list {kind}: {_inconvertible(version)}", 1
         )
 
 

@@ -21,7 +21,7 @@ async def update(ctx: ResourceRequest) -> Response:
     path = write_path.update_target(ctx)
     if isinstance(path, Scale):
         return await _update_scale(ctx, path)
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     options.read_write_options(ctx, "UpdateOptions")
     obj, cleared = await away(ctx.long, _read, ctx)
     metadata = obj["metadata"]
@@ -41,11 +41,11 @@ async def update(ctx: ResourceRequest) -> Response:
         create_absent=ctx.resource.strategy.create_on_update,
         precondition_uid=metadata.get("uid"),
     )
-    return await write_path.respond(ctx, outcome, shown)
+    return await write_path.respond(ctx, outcome, representation)
 
 
 async def _update_scale(ctx: ResourceRequest, path: Scale) -> Response:
-    shown = negotiate_representation(ctx, "object")
+    representation = negotiate_representation(ctx, "object")
     options.read_write_options(ctx, "UpdateOptions")
     try:
         new = body.read(ctx, scale.expected_scale())
@@ -61,7 +61,7 @@ async def _update_scale(ctx: ResourceRequest, path: Scale) -> Response:
     async def replaced(_old: Object) -> Object:
         return new
 
-    return await scale.write(ctx, path, replaced, shown, new["metadata"].get("uid"))
+    return await scale.write(ctx, path, replaced, representation, new["metadata"].get("uid"))
 
 
 def _read(ctx: ResourceRequest) -> tuple[Object, bool]:

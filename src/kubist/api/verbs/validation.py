@@ -31,7 +31,7 @@ async def validate_update(ctx: ResourceRequest, target: Update, new: Object, old
 def _check_new(ctx: ResourceRequest, obj: Object) -> None:
     errors = _errors_of_new(ctx, obj)
     if errors:
-        errors = _as_shown(ctx, errors, obj, lambda shown: _errors_of_new(ctx, shown))
+        errors = _as_shown(ctx, errors, obj, lambda view: _errors_of_new(ctx, view))
         name = obj["metadata"].get("name", "")
         raise status.invalid(ctx.resource.stored_group, ctx.resource.kind, name, errors)
     for warning in ctx.resource.strategy.warnings(ctx, obj, None):
@@ -101,10 +101,10 @@ def _as_shown(
 
     They come from a second validation, of the object with these values. They are used only if it finds the same
     errors, because a rule may ask whether a field was sent."""
-    shown = ctx.sent.as_shown(obj)
-    if shown is obj:
+    view = ctx.sent.as_shown(obj)
+    if view is obj:
         return errors
-    again = validate(shown)
+    again = validate(view)
     same = [(error.reason, error.field) for error in again] == [
         (error.reason, error.field) for error in errors
     ]

@@ -40,7 +40,7 @@ EXPIRED = "The resourceVersion for the provided watch is too old."
 
 
 async def watch(ctx: ResourceRequest) -> Answer:
-    shown = negotiate_stream(ctx)
+    representation = negotiate_stream(ctx)
     if ctx.api.config.feature_gates and "sendInitialEvents" in ctx.query:
         check_initial_events(ctx.api.config.feature_gates)
     options = await list_options(ctx.query)
@@ -56,13 +56,13 @@ async def watch(ctx: ResourceRequest) -> Answer:
     protocol = watch_protocol(ctx.request) if is_websocket(ctx.request) else ""
     if isinstance(protocol, Response):
         return protocol
-    watcher = Watcher(ctx, collection, selection, shown, options)
+    watcher = Watcher(ctx, collection, selection, representation, options)
     await watcher.position()
     if watcher.initial:
-        await shown.prepare(selection.candidates(collection, ""))
+        await representation.prepare(selection.candidates(collection, ""))
     watcher.seat, ctx.seat = ctx.seat, None
-    headers = [(b"Content-Type", shown.stream_type.encode())]
-    return Stream(200, headers, watcher.start, watcher.stopped, protocol, prefix=shown.length_bytes)
+    headers = [(b"Content-Type", representation.stream_type.encode())]
+    return Stream(200, headers, watcher.start, watcher.stopped, protocol, prefix=representation.length_bytes)
 
 
 class Watcher:
@@ -73,7 +73,7 @@ class Watcher:
         ctx: ResourceRequest,
         collection: Collection,
         selection: Selection,
-        shown: Representation,
+        representation: Representation,
         options: ListOptions,
     ) -> None:
         self.cache = ctx.api.registry.cache
@@ -81,7 +81,7 @@ class Watcher:
         self.ctx = ctx
         self.collection = collection
         self.selection = selection
-        self.shown = shown
+        self.shown = representation
         self.options = options
         self.bookmarks = options.allow_watch_bookmarks
         low = ctx.api.config.min_request_timeout
@@ -112,14 +112,14 @@ class Watcher:
 
     async def position(self) -> None:
         """Start with the newest state, or with the changes since a resource version."""
-        asked = self.options.resource_version
-        version = resource_versions.parse(self.ctx, asked) if asked else 0
+        requested_version = self.options.resource_version
+        version = resource_versions.parse(self.ctx, requested_version) if requested_version else 0
         if self.initial or (not version and self.options.send_initial_events is None):
             self.initial = True
             try:
                 if version:
                     await self._reach(version)
-                elif not asked:
+                elif not requested_version:
                     await self.cache.catch_up()
             except Unavailable as error:
                 raise status.unavailable(str(error)) from None
@@ -223,8 +223,8 @@ class Watcher:
             self._later([("ADDED", entry, None) for entry in entries])
             self._state_sent()
             return
-        found = self.selection.candidates(self.collection, "")
-        self._state = iter([entry for entry in found if self.selection.matches(entry)])
+        candidates = self.selection.candidates(self.collection, "")
+        self._state = iter([entry for entry in candidates if self.selection.matches(entry)])
         self.after = self.cache.revision
         self._send_more_state()
 

@@ -71,12 +71,12 @@ class Outcome:
         self.created = created
 
 
-async def respond(ctx: ResourceRequest, outcome: Outcome, shown: Representation) -> Response:
+async def respond(ctx: ResourceRequest, outcome: Outcome, representation: Representation) -> Response:
     """Response of a create, update, patch or apply: 201 if it created the object."""
     code = 201 if outcome.created else 200
     if outcome.entry is not None:
-        return await respond_entry(ctx, code, outcome.entry, shown)
-    return await respond_object(ctx, code, to_request_version(ctx, outcome.object), shown)
+        return await respond_entry(ctx, code, outcome.entry, representation)
+    return await respond_object(ctx, code, to_request_version(ctx, outcome.object), representation)
 
 
 async def create_object(ctx: ResourceRequest, obj: Object) -> Outcome:
@@ -184,9 +184,9 @@ def update_target(ctx: ResourceRequest) -> Update | Scale:
     strategy = ctx.resource.strategy
     if not ctx.info.subresource:
         return strategy
-    found = strategy.subresources.get(ctx.info.subresource)
-    if isinstance(found, Update | Scale):
-        return found
+    subresource = strategy.subresources.get(ctx.info.subresource)
+    if isinstance(subresource, Update | Scale):
+        return subresource
     raise status.method_not_allowed()
 
 
@@ -268,10 +268,10 @@ async def _create_absent(
     version = new["metadata"].get("resourceVersion")
     if version and (why := version_error(version)):
         raise status.plain_error(why)
-    asked = replace(attributes(ctx.user, ctx.info), verb="create")
-    verdict = await ctx.api.authorization.verdict(asked)
+    query = replace(attributes(ctx.user, ctx.info), verb="create")
+    verdict = await ctx.api.authorization.verdict(query)
     if not verdict.allowed:
-        raise status.internal_error(verdict.error) if verdict.error else asked.forbidden(verdict.reason)
+        raise status.internal_error(verdict.error) if verdict.error else query.forbidden(verdict.reason)
     if not ctx.dry_run:  # stored objects have neither
         new["metadata"].pop("resourceVersion", None)
         new["metadata"].pop("selfLink", None)
@@ -283,11 +283,11 @@ async def _nothing() -> Object:
     return {}
 
 
-def _other_uid(ctx: ResourceRequest, wanted: str, held: str) -> status.APIError:
+def _other_uid(ctx: ResourceRequest, expected: str, actual: str) -> status.APIError:
     key = ctx.resource.key(ctx.info.namespace, ctx.info.name)
     if ctx.dry_run:
         key = key.removeprefix("/registry")
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {held}"
+    why = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {actual}"
     where = f"Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     return ctx.conflict(ctx.info.name, f"StorageError: invalid object, {where}")
 
@@ -345,7 +345,7 @@ def raise_generation(ctx: ResourceRequest, new: Object, old: Object) -> None:
     stored = ctx.sent.as_stored(new)
     changed = False
     for field in watched:
-        if (value := stored.get(field)) is not (held := old.get(field)) and value != held:
+        if (value := stored.get(field)) is not (old_value := old.get(field)) and value != old_value:
             changed = True
     if changed or (strategy.empty_is_change and ctx.sent.is_empty_within(watched, new)):
         objectmeta.raise_generation(new, old)

@@ -81,7 +81,7 @@ def resolve(objects: Objects, namespace: str, name: str, port: int) -> tuple[str
     spec = service.get("spec") or {}
     if spec.get("type") == "ExternalName":
         return spec.get("externalName", ""), port
-    chosen = next((found for found in spec.get("ports") or () if found.get("port") == port), None)
+    chosen = next((item for item in spec.get("ports") or () if item.get("port") == port), None)
     if chosen is None:
         raise CallFailed(f'no service port {port} found for service "{name}"')
     for endpoint_slice in objects.list("endpointslices", namespace, group="discovery.k8s.io"):

@@ -30,10 +30,10 @@ class Place:
 
     def at(self, key: str | int) -> Place:
         """Place of a key of an object, or of an index of a list."""
-        found = self._inner.get(key)
-        if found is None:
-            found = self._inner[key] = Place(self, f"[{key}]" if isinstance(key, int) else f".{key}")
-        return found
+        place = self._inner.get(key)
+        if place is None:
+            place = self._inner[key] = Place(self, f"[{key}]" if isinstance(key, int) else f".{key}")
+        return place
 
     def path(self) -> str:
         """Path in the form of messages: `spec.containers[0].name`."""
@@ -128,23 +128,23 @@ class Repeats:
 
     def duplicate(self, value: Any) -> list[str]:
         """Complaints about all duplicate keys in the value."""
-        found = Complaints()
+        complaints = Complaints()
         if self._pairs:
-            self._find(value, Place(), found)
-        return found.found
+            self._find(value, Place(), complaints)
+        return complaints.found
 
-    def _find(self, value: Any, place: Place, found: Complaints) -> None:
-        if found.full:
+    def _find(self, value: Any, place: Place, complaints: Complaints) -> None:
+        if complaints.full:
             return
         if isinstance(value, list):
             for index, inner in enumerate(value):
                 if isinstance(inner, (dict, list)):
-                    self._find(inner, place.at(index), found)
+                    self._find(inner, place.at(index), complaints)
             return
         seen = set()
         for key, inner in self.pairs(value):
             if key in seen:
-                found.add("duplicate", place.at(key))
+                complaints.add("duplicate", place.at(key))
             seen.add(key)
             if isinstance(inner, (dict, list)):
-                self._find(inner, place.at(key), found)
+                self._find(inner, place.at(key), complaints)

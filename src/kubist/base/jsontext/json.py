@@ -149,14 +149,14 @@ def type_meta(value: Any) -> tuple[str, str]:
         raise DecodeError(
             f"{NO_KIND}: json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
         )
-    found = []
+    values = []
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
             where = f"Go struct field .{key} of type string"
             raise DecodeError(f"{NO_KIND}: json: cannot unmarshal {json_type(text)} into {where}")
-        found.append(text or "")
-    return found[0], found[1]
+        values.append(text or "")
+    return values[0], values[1]
 
 
 _JSON_TYPES = {

@@ -48,8 +48,8 @@ def replace_surrogates(text: str) -> str:
 
 
 def _mend(match: re.Match[str]) -> str:
-    found = match.group()
-    return "\\ufffd" if len(found) == 6 else found
+    text = match.group()
+    return "\\ufffd" if len(text) == 6 else text
 
 
 EXPLAINED = 1 << 18

@@ -56,9 +56,9 @@ class Allocations:
             await self._objects.catch_up()
             used = service_ports.in_use(self._objects)
             unused = ports.allocated(record) - used
-            wanted = ports.bitmap(used | (unused - self._unused_ports))
-            same = record.range == ports.range and record.bits == wanted
-            replaced = same or await ports.replace(record, wanted)
+            bits = ports.bitmap(used | (unused - self._unused_ports))
+            same = record.range == ports.range and record.bits == bits
+            replaced = same or await ports.replace(record, bits)
         self._unused_ports = unused - self._unused_ports
 
     async def _remove_claims(self) -> None:

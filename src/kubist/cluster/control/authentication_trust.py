@@ -48,9 +48,9 @@ async def keep_trust(client: ObjectClient) -> None:
     interval = RESYNC if config.url_prefix else CHECK_INTERVAL
     due = 0.0
     while True:
-        found = stamp(files)
-        if found != read:
-            own, read, due = await asyncio.to_thread(_read, config) or own, found, 0.0
+        new_stamp = stamp(files)
+        if new_stamp != read:
+            own, read, due = await asyncio.to_thread(_read, config) or own, new_stamp, 0.0
         if own is not None and (changed.is_set() or clock.monotonic() >= due):
             changed.clear()
             due = clock.monotonic() + RESYNC
@@ -68,16 +68,16 @@ def _read(config: Config) -> Trust | None:
 
 
 async def _publish(client: ObjectClient, own: Trust) -> None:
-    def edit(found: Object) -> Object:
-        data = Trust.of_data(found.get("data") or {}).combined(own).data()
-        rest = {name: value for name, value in found.items() if name != "data"}
+    def edit(current: Object) -> Object:
+        data = Trust.of_data(current.get("data") or {}).combined(own).data()
+        rest = {name: value for name, value in current.items() if name != "data"}
         return {**rest, "data": data} if data else rest
 
     try:
-        found = client.get("configmaps", TRUST, NAMESPACE)
-        if found is not None and edit(found) != found:
+        current = client.get("configmaps", TRUST, NAMESPACE)
+        if current is not None and edit(current) != current:
             await client.update("configmaps", TRUST, NAMESPACE, edit)
-        elif found is None and (data := own.data()):
+        elif current is None and (data := own.data()):
             await client.create("configmaps", {"metadata": {"name": TRUST}, "data": data}, NAMESPACE)
     except ValueError as error:
         log.warning("the ConfigMap %s/%s cannot be read: %s", NAMESPACE, TRUST, error)

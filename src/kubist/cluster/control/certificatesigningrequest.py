@@ -56,9 +56,9 @@ class CertificateSigning(Loop):
             await self._fail(key, str(error))
             return
 
-        def edit(held: Object) -> Object:
-            held["status"]["certificate"] = base64.b64encode(certificate).decode()
-            return held
+        def edit(current: Object) -> Object:
+            current["status"]["certificate"] = base64.b64encode(certificate).decode()
+            return current
 
         await self.client.update(
             "certificatesigningrequests", key, "", edit, group=GROUP, subresource="status"
@@ -75,9 +75,9 @@ class CertificateSigning(Loop):
             "lastTransitionTime": now,
         }
 
-        def edit(held: Object) -> Object:
-            held["status"].setdefault("conditions", []).append(condition)
-            return held
+        def edit(current: Object) -> Object:
+            current["status"].setdefault("conditions", []).append(condition)
+            return current
 
         await self.client.update(
             "certificatesigningrequests", key, "", edit, group=GROUP, subresource="status"
@@ -289,9 +289,9 @@ def known_names(subject: x509.Name) -> x509.Name:
     parts = []
     for oids, first in ((_LISTS, 0), (_SINGLE, -1)):
         for oid in oids:
-            found = [name for name in subject.get_attributes_for_oid(oid) if isinstance(name.value, str)]
-            if found:
-                parts.append(x509.RelativeDistinguishedName(dict.fromkeys(found[first:])))
+            attributes = [name for name in subject.get_attributes_for_oid(oid) if isinstance(name.value, str)]
+            if attributes:
+                parts.append(x509.RelativeDistinguishedName(dict.fromkeys(attributes[first:])))
     return x509.Name(parts)
 
 
@@ -317,13 +317,13 @@ def _key_usage(usages: Sequence[str]) -> x509.KeyUsage | None:
 
 
 def _extended(usages: Sequence[str]) -> list[x509.ObjectIdentifier]:
-    found = dict.fromkeys(oid for usage, oid in _EXTENDED_KEY_USAGES.items() if usage in usages)
-    return [x509.ObjectIdentifier(oid) for oid in found]
+    oids = dict.fromkeys(oid for usage, oid in _EXTENDED_KEY_USAGES.items() if usage in usages)
+    return [x509.ObjectIdentifier(oid) for oid in oids]
 
 
 def _authority_key_identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier | None:
     try:
-        found = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:
         return None
-    return x509.AuthorityKeyIdentifier(found.digest, None, None)
+    return x509.AuthorityKeyIdentifier(identifier.digest, None, None)

@@ -41,9 +41,9 @@ class ClusterRoleAggregation(Loop):
         if rules == (role.get("rules") or []):
             return
 
-        def edit(held: Object) -> Object:
-            held["rules"] = rules or None
-            return held
+        def edit(current: Object) -> Object:
+            current["rules"] = rules or None
+            return current
 
         await self.client.update("clusterroles", key, "", edit, group=GROUP)
 

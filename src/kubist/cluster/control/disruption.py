@@ -120,12 +120,12 @@ class Disruption(Loop):
     async def _write(self, key: tuple[str, str], budget: Object, status: Object) -> None:
         version = budget["metadata"]["resourceVersion"]
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["resourceVersion"] != version:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["resourceVersion"] != version:
                 self.queue.add(key)
                 return None
-            held["status"] = status
-            return held
+            current["status"] = status
+            return current
 
         if status != budget.get("status"):
             await self.client.update(
@@ -141,8 +141,8 @@ class Disruption(Loop):
         ]
         for pod in pods if others else ():
             labels = pod["metadata"].get("labels")
-            found = [name for name, selector in others if selector.matches(labels)]
-            if found and key[1] < min(found):
+            names = [name for name, selector in others if selector.matches(labels)]
+            if names and key[1] < min(names):
                 place = f'"{key[0]}"/"{pod["metadata"]["name"]}"'
                 text = f'Pod {place} matches multiple PodDisruptionBudgets.  Chose "{key[1]}" arbitrarily.'
                 self.events.emit(pod, "Warning", "MultiplePodDisruptionBudgets", text)
@@ -171,13 +171,13 @@ class Disruption(Loop):
             if reference["uid"] in seen:
                 continue
             seen.add(reference["uid"])
-            found = self._owner(reference, namespace)
-            above = controller_of(found[0]) if found is not None else None
-            if found is not None and above is not None and above.get("kind") == "Deployment":
-                found = self._owner(above, namespace) or found
-            if found is None:
+            pair = self._owner(reference, namespace)
+            above = controller_of(pair[0]) if pair is not None else None
+            if pair is not None and above is not None and above.get("kind") == "Deployment":
+                pair = self._owner(above, namespace) or pair
+            if pair is None:
                 raise LookupError(f'found no controllers for pod "{pod["metadata"]["name"]}"')
-            owner, scale = found
+            owner, scale = pair
             scales[owner["metadata"]["uid"]] = scale.values(owner)[0] or 0
         return sum(scales.values()), unmanaged
 
@@ -195,15 +195,15 @@ class Disruption(Loop):
 
     def _disrupted(self, budget: Object, pods: list[Object], key: tuple[str, str]) -> Object:
         """Evicted pods that are not yet being deleted, with their eviction times."""
-        held = budget["status"].get("disruptedPods") or {}
+        evictions = budget["status"].get("disruptedPods") or {}
         left = {}
         for pod in pods:
             name = pod["metadata"]["name"]
-            if name not in held or "deletionTimestamp" in pod["metadata"]:
+            if name not in evictions or "deletionTimestamp" in pod["metadata"]:
                 continue
-            remaining = parse_time(held[name]) + DELETION_TIMEOUT - self.clock.now()
+            remaining = parse_time(evictions[name]) + DELETION_TIMEOUT - self.clock.now()
             if remaining > 0:
-                left[name] = held[name]
+                left[name] = evictions[name]
                 self.queue.add_after(key, remaining)
             else:
                 # kube-controller-manager prints the namespace twice.
@@ -223,15 +223,15 @@ class Disruption(Loop):
             self.queue.add_after(key, left)
             return
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["uid"] != uid or target_time(held) is None:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["uid"] != uid or target_time(current) is None:
                 return None
-            condition = find(held["status"]["conditions"], "DisruptionTarget")
+            condition = find(current["status"]["conditions"], "DisruptionTarget")
             assert condition is not None
             for part in ("reason", "message"):
                 condition.pop(part, None)
             condition |= {"status": "False", "lastTransitionTime": self.stamp()}
-            return held
+            return current
 
         await self.client.update("pods", name, namespace, edit, subresource="status")
 
@@ -258,7 +258,7 @@ def budget_status(
     )
     allowed = max(healthy - expected.healthy, 0) if expected.pods > 0 else 0
     generation = budget["metadata"].get("generation", 0)
-    conditions = [dict(held) for held in budget["status"].get("conditions") or ()]
+    conditions = [dict(item) for item in budget["status"].get("conditions") or ()]
     condition = {
         "type": "DisruptionAllowed",
         "status": "True" if allowed else "False",
@@ -281,7 +281,7 @@ def budget_status(
 def failed_status(budget: Object, error: str, now: str) -> Object:
     """Status of a budget whose expected pods are unknown: no disruption is allowed."""
     status: Object = {**budget["status"], "disruptionsAllowed": 0}
-    status["conditions"] = [dict(held) for held in budget["status"].get("conditions") or ()]
+    status["conditions"] = [dict(item) for item in budget["status"].get("conditions") or ()]
     condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": error}
     condition["observedGeneration"] = status.get("observedGeneration", 0)
     set_condition(status["conditions"], condition, now)

@@ -192,7 +192,7 @@ class EventRecorder:
         event = known.event
         metadata = event["metadata"]
         if known.is_written and await self._client.update(
-            "events", metadata["name"], metadata["namespace"], lambda held: _repeated(held, event)
+            "events", metadata["name"], metadata["namespace"], lambda current: _repeated(current, event)
         ):
             return
         await self._client.create("events", {**event, "metadata": dict(metadata)}, metadata["namespace"])
@@ -216,9 +216,9 @@ def _repeat(event: Object, message: str, now: float) -> None:
         event |= {"count": event["count"] + 1, "lastTimestamp": times.format_time(int(now))}
 
 
-def _repeated(held: Object, event: Object) -> Object:
+def _repeated(current: Object, event: Object) -> Object:
     """The stored Event with the repetitions that were counted since."""
-    return held | {part: event[part] for part in REPEATED if part in event}
+    return current | {part: event[part] for part in REPEATED if part in event}
 
 
 def _micro_time(now: float) -> str:

@@ -47,7 +47,7 @@ async def _update_dangling_conditions(registry: Registry) -> None:
         try:
             name = schema["metadata"]["name"]
             await registry.mutate(
-                "flowschemas", name, "", lambda found: _with_dangling_condition(found, levels), group=GROUP
+                "flowschemas", name, "", lambda old: _with_dangling_condition(old, levels), group=GROUP
             )
         except status.APIError as error:
             if error.code != 404:

@@ -179,10 +179,10 @@ class GarbageCollector(Loop):
             owner = await self.client.registry.read(
                 kind, namespace if kind.namespaced else "", reference["name"]
             )
-            found = owner.object()["metadata"] if owner is not None else {}
-            if found.get("uid") != uid:
+            meta = owner.object()["metadata"] if owner is not None else {}
+            if meta.get("uid") != uid:
                 links.dangling.append(uid)
-            elif "deletionTimestamp" in found and FOREGROUND_FINALIZER in (found.get("finalizers") or ()):
+            elif "deletionTimestamp" in meta and FOREGROUND_FINALIZER in (meta.get("finalizers") or ()):
                 links.waiting.append(uid)
             else:
                 links.solid.append(uid)
@@ -208,10 +208,10 @@ class GarbageCollector(Loop):
     async def _break_cycle(self, uid: str) -> None:
         """Removes blockOwnerDeletion from dependents that wait for this object, because they would block each other."""
         for ref in self.owners.blocking(uid):
-            found = self._object(ref)
-            if found is None:
+            dependent = self._object(ref)
+            if dependent is None:
                 continue
-            resource, obj = found
+            resource, obj = dependent
             metadata = obj["metadata"]
             if "deletionTimestamp" not in metadata or FOREGROUND_FINALIZER not in (
                 metadata.get("finalizers") or ()
@@ -233,16 +233,16 @@ class GarbageCollector(Loop):
             await self._release(resource, obj, FOREGROUND_FINALIZER)
             return
         for ref in blocking:
-            found = self._object(ref)
-            if found is not None and "deletionTimestamp" not in found[1]["metadata"]:
+            dependent = self._object(ref)
+            if dependent is not None and "deletionTimestamp" not in dependent[1]["metadata"]:
                 self.queue.add(ref)
 
     async def _orphan(self, resource: Resource, obj: Object) -> None:
         uid = obj["metadata"]["uid"]
         for ref in self.owners.dependents(uid):
-            found = self._object(ref)
-            if found is not None:
-                await self._unlink(*found, {uid})
+            dependent = self._object(ref)
+            if dependent is not None:
+                await self._unlink(*dependent, {uid})
         await self._release(resource, obj, ORPHAN_FINALIZER)
 
     async def _release(self, resource: Resource, obj: Object, finalizer: str) -> None:

@@ -55,16 +55,16 @@ class Guidance(Loop):
     async def reconcile(self, key: tuple[str, str, str]) -> None:
         resource, namespace, name = key
         self._waiting = max(0, self._waiting - 1)
-        found = self.client.get(resource, name, namespace, group=KINDS[resource])
-        if found is None or is_seen(found) or controller_of(found) is not None or self._told >= MOST:
+        obj = self.client.get(resource, name, namespace, group=KINDS[resource])
+        if obj is None or is_seen(obj) or controller_of(obj) is not None or self._told >= MOST:
             return
-        uid = found["metadata"]["uid"].encode()
+        uid = obj["metadata"]["uid"].encode()
         reason = POD_REASON if resource == "pods" else REASON
         events = self.client.labelled("events", namespace)
         if any(uid in event.tail and reason.encode() in event.tail for event in events):
             return
         self._told += 1
-        self.events.emit(found, "Warning", reason, guidance(found["kind"]))
+        self.events.emit(obj, "Warning", reason, guidance(obj["kind"]))
 
 
 def is_seen(workload: Object) -> bool:

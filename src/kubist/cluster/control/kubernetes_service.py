@@ -51,13 +51,13 @@ def leases_address(config: Config) -> bool:
 
 async def leased_addresses(store: Store) -> set[str]:
     """Addresses of the servers with a lease on a shared etcd."""
-    found = set()
-    for held in (await store.scan(LEASES)).items:
-        subsets = _decoded(held.value).get("subsets") or [{}]
+    ips = set()
+    for lease in (await store.scan(LEASES)).items:
+        subsets = _decoded(lease.value).get("subsets") or [{}]
         addresses = subsets[0].get("addresses") or [{}]
         if address := addresses[0].get("ip"):
-            found.add(address)
-    return found
+            ips.add(address)
+    return ips
 
 
 class KubernetesService:
@@ -118,27 +118,27 @@ class KubernetesService:
         alone = addresses == {self._address} and not self._shared
         endpoints, endpoint_slice = own_endpoints(ordered, self._port, times.now())
         revise = _replace_endpoints if alone else _revise_endpoints
-        found = await self._create_or_update("endpoints", "", endpoints, revise)
+        stored = await self._create_or_update("endpoints", "", endpoints, revise)
         await self._create_or_update(
-            "endpointslices", _DISCOVERY, _slice_of(found, endpoint_slice), _revise_slice
+            "endpointslices", _DISCOVERY, _slice_of(stored, endpoint_slice), _revise_slice
         )
 
     async def _create_or_update(
-        self, resource: str, group: str, wanted: Object, revise: Callable[[Object, Object], Object | None]
+        self, resource: str, group: str, new: Object, revise: Callable[[Object, Object], Object | None]
     ) -> Object:
         """Creates or updates an object. Returns its new state."""
         registry = self._registry
-        name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+        name, namespace = new["metadata"]["name"], new["metadata"]["namespace"]
         await registry.cache.catch_up()
         if registry.get(resource, name, namespace, group=group) is None:
             stored = registry.resources.stored(group, resource)
             assert stored is not None
             key = stored.key(namespace, name)
             with contextlib.suppress(Conflict):  # another server was faster
-                await registry.store.create(key, registry.kind(stored).encode(wanted))
-                return wanted
+                await registry.store.create(key, registry.kind(stored).encode(new))
+                return new
         return await registry.mutate(
-            resource, name, namespace, lambda found: revise(found, wanted), group=group
+            resource, name, namespace, lambda current: revise(current, new), group=group
         )
 
 
@@ -151,45 +151,45 @@ def _decoded(value: bytes) -> Object:
     return decoded
 
 
-def _replace_endpoints(found: Object, wanted: Object) -> Object | None:
-    if found.get("subsets") == wanted["subsets"]:
+def _replace_endpoints(current: Object, new: Object) -> Object | None:
+    if current.get("subsets") == new["subsets"]:
         return None
-    found["subsets"] = wanted["subsets"]
-    return found
+    current["subsets"] = new["subsets"]
+    return current
 
 
-def _revise_endpoints(found: Object, wanted: Object) -> Object | None:
+def _revise_endpoints(current: Object, new: Object) -> Object | None:
     """The wanted addresses, if they differ; ports stay, because servers may listen on different ones."""
-    subsets = found.get("subsets") or []
-    if not wanted["subsets"]:
-        return found if found.pop("subsets", None) else None
+    subsets = current.get("subsets") or []
+    if not new["subsets"]:
+        return current if current.pop("subsets", None) else None
     if len(subsets) != 1:
-        found["subsets"] = wanted["subsets"]
-        return found
-    addresses = wanted["subsets"][0]["addresses"]
-    held = subsets[0].get("addresses") or []
-    if sorted(each.get("ip", "") for each in held) == sorted(each["ip"] for each in addresses):
+        current["subsets"] = new["subsets"]
+        return current
+    addresses = new["subsets"][0]["addresses"]
+    current_addresses = subsets[0].get("addresses") or []
+    if sorted(each.get("ip", "") for each in current_addresses) == sorted(each["ip"] for each in addresses):
         return None
     subsets[0]["addresses"] = addresses
-    return found
+    return current
 
 
-def _slice_of(endpoints: Object, wanted: Object) -> Object:
+def _slice_of(endpoints: Object, new_slice: Object) -> Object:
     """The EndpointSlice for Endpoints: the same addresses in the same order, of one family, and the same ports."""
     subset = (endpoints.get("subsets") or [{}])[0]
-    version = 6 if wanted["addressType"] == "IPv6" else 4
+    version = 6 if new_slice["addressType"] == "IPv6" else 4
     listed = [each["ip"] for each in subset.get("addresses") or ()]
     listed = [ip for ip in listed if ipaddress.ip_address(ip).version == version]
-    wanted["endpoints"] = [{"addresses": [ip], "conditions": {"ready": True}} for ip in listed] or None
+    new_slice["endpoints"] = [{"addresses": [ip], "conditions": {"ready": True}} for ip in listed] or None
     order = ("name", "protocol", "port")
     ports = [{name: port[name] for name in order if name in port} for port in subset.get("ports") or ()]
-    wanted["ports"] = ports or None
-    return wanted
+    new_slice["ports"] = ports or None
+    return new_slice
 
 
-def _revise_slice(found: Object, wanted: Object) -> Object | None:
-    if all((found.get(name) or None) == wanted[name] for name in ("endpoints", "ports")):
+def _revise_slice(current: Object, new: Object) -> Object | None:
+    if all((current.get(name) or None) == new[name] for name in ("endpoints", "ports")):
         return None
-    found.update(endpoints=wanted["endpoints"], ports=wanted["ports"])
-    raise_generation(found, found)
-    return found
+    current.update(endpoints=new["endpoints"], ports=new["ports"])
+    raise_generation(current, current)
+    return current

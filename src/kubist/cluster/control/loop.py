@@ -144,6 +144,6 @@ def controller_of(obj: Object) -> Object | None:
     """The ownerReference with `controller: true`, or None."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            found: Object = reference
-            return found
+            controller: Object = reference
+            return controller
     return None

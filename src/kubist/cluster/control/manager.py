@@ -120,13 +120,13 @@ ON_REQUEST = (Guidance.name,)
 def chosen(names: Iterable[str]) -> list[type[Loop]]:
     """Controllers for a list of names: `*` for all but those on request, `name` for one, `-name` to exclude one.
     ValueError for unknown names."""
-    wanted = set(names)
+    selection = set(names)
     known = available()
     loops = {loop.name for loop in known}
-    for name in sorted(wanted - {"*"}):
+    for name in sorted(selection - {"*"}):
         if name.removeprefix("-") not in loops:
             listed = ", ".join(sorted(loops))
             raise ValueError(f"{name.removeprefix('-')!r} is not a controller: choose from {listed}")
-    if "*" in wanted:
-        wanted |= loops.difference(ON_REQUEST)
-    return [loop for loop in known if loop.name in wanted and f"-{loop.name}" not in wanted]
+    if "*" in selection:
+        selection |= loops.difference(ON_REQUEST)
+    return [loop for loop in known if loop.name in selection and f"-{loop.name}" not in selection]

@@ -120,12 +120,12 @@ class Namespaces(Loop):
                     left.count(resource, entry)
                     continue
                 try:
-                    held = await self.client.delete_entry(resource, entry, propagationPolicy="Background")
+                    survivor = await self.client.delete_entry(resource, entry, propagationPolicy="Background")
                 except APIError as error:
                     left.errors.append(error)
-                    held = entry
-                if held is not None:
-                    left.count(resource, held)
+                    survivor = entry
+                if survivor is not None:
+                    left.count(resource, survivor)
 
         await asyncio.gather(*(work() for _ in range(TOGETHER)))
 
@@ -134,16 +134,16 @@ class Namespaces(Loop):
         now = times.now()
 
         def edit(namespace: Object) -> Object:
-            held = namespace["status"].setdefault("conditions", [])
-            by_type = {condition["type"]: condition for condition in held}
-            for wanted in conditions:
-                condition = by_type.get(wanted["type"])
+            stored_conditions = namespace["status"].setdefault("conditions", [])
+            by_type = {condition["type"]: condition for condition in stored_conditions}
+            for new in conditions:
+                condition = by_type.get(new["type"])
                 if condition is None:
-                    held.append({"type": wanted["type"], "lastTransitionTime": now, **wanted})
+                    stored_conditions.append({"type": new["type"], "lastTransitionTime": now, **new})
                     continue
-                if condition["status"] != wanted["status"]:
+                if condition["status"] != new["status"]:
                     condition["lastTransitionTime"] = now
-                condition.update(wanted)
+                condition.update(new)
             return namespace
 
         if left.resources or left.errors or self._shows_conditions(name):

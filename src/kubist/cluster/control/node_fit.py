@@ -35,10 +35,10 @@ def required_rule(spec: Object) -> NodeRule | None:
     terms = selector_rule(required) if required is not None else None
     if not selector:
         return terms
-    wanted = selector.items()
+    required_labels = selector.items()
     if terms is None:
-        return lambda _, labels: wanted <= labels.items()
-    return lambda name, labels: wanted <= labels.items() and terms(name, labels)
+        return lambda _, labels: required_labels <= labels.items()
+    return lambda name, labels: required_labels <= labels.items() and terms(name, labels)
 
 
 def selector_rule(selector: Object) -> NodeRule:
@@ -49,8 +49,8 @@ def selector_rule(selector: Object) -> NodeRule:
 
 def term_rule(term: Object) -> NodeRule:
     """Rule of a NodeSelectorTerm. An empty term matches no node."""
-    expressions = [_matcher(held) for held in term.get("matchExpressions") or ()]
-    fields = [_matcher(held) for held in term.get("matchFields") or ()]
+    expressions = [_matcher(requirement) for requirement in term.get("matchExpressions") or ()]
+    fields = [_matcher(requirement) for requirement in term.get("matchFields") or ()]
     if not expressions and not fields:
         return lambda _, __: False
 
@@ -76,7 +76,7 @@ def named_nodes(spec: Object) -> frozenset[str] | None:
     """Names of the only nodes that the required terms allow. None unless every term names nodes."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    found: set[str] = set()
+    names: set[str] = set()
     terms = required.get("nodeSelectorTerms") or ()
     for term in terms:
         named: set[str] | None = None
@@ -86,12 +86,12 @@ def named_nodes(spec: Object) -> frozenset[str] | None:
                 named = values if named is None else named & values
         if named is None:
             return None
-        found |= named
-    return frozenset(found) if terms else None
+        names |= named
+    return frozenset(names) if terms else None
 
 
 def preferred_rules(spec: Object) -> tuple[tuple[int, NodeRule], ...]:
     """Weights and rules of the preferred node affinity of a pod."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return tuple((held["weight"], term_rule(held.get("preference") or {})) for held in preferred)
+    return tuple((term["weight"], term_rule(term.get("preference") or {})) for term in preferred)

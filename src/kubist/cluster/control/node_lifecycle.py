@@ -103,8 +103,8 @@ class NodeLifecycle(Loop):
 
     def _forget(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        for held in (self._beats, self._reported, self._ready):
-            held.pop(name, None)
+        for by_node in (self._beats, self._reported, self._ready):
+            by_node.pop(name, None)
         message = f"Node {name} event: Removing Node {name} from Controller"
         self.events.emit(node, "Normal", "RemovingNode", message)
 
@@ -143,7 +143,7 @@ class NodeLifecycle(Loop):
         name, now = node["metadata"]["name"], self.stamp()
         was_ready = (find(node["status"].get("conditions"), "Ready") or {}).get("status") == "True"
         written = await self.client.update(
-            "nodes", name, "", lambda held: _unknown(held, now), subresource="status"
+            "nodes", name, "", lambda current: _unknown(current, now), subresource="status"
         )
         if written is None or not was_ready:
             return
@@ -151,7 +151,7 @@ class NodeLifecycle(Loop):
         self.events.emit(written, "Normal", "NodeNotReady", message)
         for namespace, pod in self._pods.on(name):
             changed = await self.client.update(
-                "pods", pod, namespace, lambda held: _not_ready(held, now), subresource="status"
+                "pods", pod, namespace, lambda current: _not_ready(current, now), subresource="status"
             )
             if changed is not None:
                 self.events.emit(changed, "Warning", "NodeNotReady", "Node is not ready")
@@ -159,31 +159,31 @@ class NodeLifecycle(Loop):
     async def _set_taints(self, node: Object) -> None:
         now, evict = self.stamp(), not self.is_disrupted()
         await self.client.update(
-            "nodes", node["metadata"]["name"], "", lambda held: tainted(held, now, evict=evict)
+            "nodes", node["metadata"]["name"], "", lambda current: tainted(current, now, evict=evict)
         )
 
 
 def tainted(node: Object, now: str, *, evict: bool) -> Object | None:
     """The node with the taints of its conditions. None if it has them. `evict`: taints may evict pods."""
     conditions = node["status"].get("conditions") or ()
-    wanted = {
+    expected = {
         (TAINTS[held["type"], held["status"]], "NoSchedule")
         for held in conditions
         if (held.get("type"), held.get("status")) in TAINTS
     }
     if node["spec"].get("unschedulable"):
-        wanted.add((UNSCHEDULABLE, "NoSchedule"))
+        expected.add((UNSCHEDULABLE, "NoSchedule"))
     state = (find(list(conditions), "Ready") or {}).get("status", "")
     if evict and ("Ready", state) in TAINTS:
-        wanted.add((TAINTS["Ready", state], "NoExecute"))
+        expected.add((TAINTS["Ready", state], "NoExecute"))
     elif not state:
         # A node without status keeps the taint of admission.
-        wanted.add((NOT_READY, "NoSchedule"))
+        expected.add((NOT_READY, "NoSchedule"))
     ours = {(key, "NoSchedule") for key in (*TAINTS.values(), UNSCHEDULABLE)}
     ours |= {(NOT_READY, "NoExecute"), (UNREACHABLE, "NoExecute")}
     held = node["spec"].get("taints") or []
-    kept = [t for t in held if (t["key"], t.get("effect")) not in ours - wanted]
-    missing = sorted(wanted - {(taint["key"], taint.get("effect")) for taint in kept})
+    kept = [t for t in held if (t["key"], t.get("effect")) not in ours - expected]
+    missing = sorted(expected - {(taint["key"], taint.get("effect")) for taint in kept})
     taints = [*kept, *({"key": key, "effect": effect, "timeAdded": now} for key, effect in missing)]
     if taints == held:
         return None
@@ -199,8 +199,8 @@ def _unknown(node: Object, now: str) -> Object:
     conditions = node["status"].setdefault("conditions", [])
     created = node["metadata"]["creationTimestamp"]
     for kind in JUDGED:
-        held = find(conditions, kind)
-        if held is None:
+        condition = find(conditions, kind)
+        if condition is None:
             conditions.append(
                 {
                     "type": kind,
@@ -211,10 +211,10 @@ def _unknown(node: Object, now: str) -> Object:
                     "lastTransitionTime": now,
                 }
             )
-        elif held["status"] != "Unknown":
+        elif condition["status"] != "Unknown":
             message = "Kubelet stopped posting node status."
-            held |= {"status": "Unknown", "reason": "NodeStatusUnknown", "message": message}
-            held["lastTransitionTime"] = now
+            condition |= {"status": "Unknown", "reason": "NodeStatusUnknown", "message": message}
+            condition["lastTransitionTime"] = now
     return node
 
 

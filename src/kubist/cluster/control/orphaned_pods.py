@@ -62,7 +62,7 @@ class OrphanedPods(Loop):
             return
         now = self.stamp()
         await self.client.update(
-            "pods", key[1], key[0], lambda held: _failed(held, now), subresource="status"
+            "pods", key[1], key[0], lambda current: _failed(current, now), subresource="status"
         )
         try:
             only = {"uid": pod["metadata"]["uid"]}

@@ -51,7 +51,7 @@ class ClaimProtection(Loop):
             name in claims_of(pod) and not finished(pod) for pod in self.client.list("pods", namespace)
         ):
             await self.client.update(
-                "persistentvolumeclaims", name, namespace, lambda held: release(held, self.finalizer)
+                "persistentvolumeclaims", name, namespace, lambda current: release(current, self.finalizer)
             )
 
 
@@ -70,8 +70,8 @@ class VolumeProtection(Loop):
         volume = self.client.get("persistentvolumes", key)
         if volume is None or "deletionTimestamp" not in volume["metadata"]:
             return
-        held = self.finalizer in (volume["metadata"].get("finalizers") or ())
-        if held and volume["status"].get("phase") != "Bound":
+        is_protected = self.finalizer in (volume["metadata"].get("finalizers") or ())
+        if is_protected and volume["status"].get("phase") != "Bound":
             await self.client.update("persistentvolumes", key, "", lambda obj: release(obj, self.finalizer))
 
 

@@ -74,22 +74,22 @@ class ResourceQuotas(Loop):
             for obj in self.client.list(resource.resource, namespace, group=resource.group):
                 if evaluator.matches(probe, obj):
                     amounts.add(used, amounts.mask(evaluator.usage(obj), hard))
-        held = amounts.read((quota.get("status") or {}).get("used"))
+        current = amounts.read((quota.get("status") or {}).get("used"))
         quiet = self._charged.get(key, 0.0) + QUIET_SECONDS - time.monotonic()
-        if quiet > 0 and any(held.get(counted, ZERO) > amount for counted, amount in used.items()):
-            used = {counted: max(held.get(counted, ZERO), amount) for counted, amount in used.items()}
+        if quiet > 0 and any(current.get(counted, ZERO) > amount for counted, amount in used.items()):
+            used = {counted: max(current.get(counted, ZERO), amount) for counted, amount in used.items()}
             self.queue.add_soon(key, quiet)
-        wanted = {"hard": hard, "used": amounts.write(used)} if hard else {}
-        if quota.get("status") == wanted:
+        new_status = {"hard": hard, "used": amounts.write(used)} if hard else {}
+        if quota.get("status") == new_status:
             return
         version = quota["metadata"]["resourceVersion"]
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["resourceVersion"] != version:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["resourceVersion"] != version:
                 self.queue.add(key)
                 return None
-            held["status"] = wanted
-            return held
+            current["status"] = new_status
+            return current
 
         await self.client.update("resourcequotas", name, namespace, edit, subresource="status")
 

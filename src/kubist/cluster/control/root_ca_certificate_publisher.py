@@ -44,8 +44,8 @@ class RootCertificates(Loop):
         if namespace is None or "deletionTimestamp" in namespace["metadata"]:
             return
         data = {"ca.crt": self._bundle}
-        found = self.client.get("configmaps", NAME, key)
-        if found is None:
+        config_map = self.client.get("configmaps", NAME, key)
+        if config_map is None:
             annotations = {"kubernetes.io/description": DESCRIPTION}
             new = {"metadata": {"name": NAME, "annotations": annotations}, "data": data}
             try:
@@ -53,5 +53,5 @@ class RootCertificates(Loop):
             except APIError as error:
                 if error.reason not in ("AlreadyExists", "NotFound"):
                     raise
-        elif found.get("data") != data:
+        elif config_map.get("data") != data:
             await self.client.update("configmaps", NAME, key, lambda new: {**new, "data": data})

@@ -67,15 +67,15 @@ class ServiceAccountTokens(Loop):
             return
         token = data.get("token") or _encoded(self._token(secret, account).encode())
 
-        def edit(held: Object) -> Object:
-            held["metadata"].setdefault("annotations", {})[UID] = uid
-            held["data"] = {
-                **(held.get("data") or {}),
+        def edit(current: Object) -> Object:
+            current["metadata"].setdefault("annotations", {})[UID] = uid
+            current["data"] = {
+                **(current.get("data") or {}),
                 "ca.crt": _encoded(self._ca),
                 "namespace": _encoded(namespace.encode()),
                 "token": token,
             }
-            return held
+            return current
 
         await self.client.update("secrets", name, namespace, edit)
 
@@ -125,7 +125,7 @@ class LegacyTokenCleaner(Loop):
         metadata = entry.object()["metadata"]
         name = (metadata.get("annotations") or {}).get(ACCOUNT, "")
         account = self.client.get("serviceaccounts", name, entry.namespace)
-        if account is None or entry.name not in [held.get("name") for held in account.get("secrets") or ()]:
+        if account is None or entry.name not in [each.get("name") for each in account.get("secrets") or ()]:
             return False
         return not any(
             (volume.get("secret") or {}).get("secretName") == entry.name
@@ -145,9 +145,9 @@ class LegacyTokenCleaner(Loop):
             await self.client.delete_entry(resource, entry, preconditions={"uid": metadata["uid"]})
         elif not marked:
 
-            def edit(held: Object) -> Object:
-                held["metadata"].setdefault("labels", {})[INVALID_SINCE] = today.isoformat()
-                return held
+            def edit(current: Object) -> Object:
+                current["metadata"].setdefault("labels", {})[INVALID_SINCE] = today.isoformat()
+                return current
 
             await self.client.update("secrets", entry.name, entry.namespace, edit)
 

@@ -79,12 +79,12 @@ class TaintEviction(Loop):
     async def _evict(self, pod: Object) -> None:
         metadata, now = pod["metadata"], self.stamp()
 
-        def mark(held: Object) -> Object | None:
-            if held["metadata"]["uid"] != metadata["uid"]:
+        def mark(current: Object) -> Object | None:
+            if current["metadata"]["uid"] != metadata["uid"]:
                 return None
             message = "Taint manager: deleting due to NoExecute taint"
-            mark_disrupted(held, "DeletionByTaintManager", message, now)
-            return held
+            mark_disrupted(current, "DeletionByTaintManager", message, now)
+            return current
 
         place = (metadata["name"], metadata["namespace"])
         await self.client.update("pods", *place, mark, subresource="status")
@@ -100,7 +100,7 @@ def tolerated_for(pod: Object, taints: list[Object] | tuple[()]) -> float | None
     tolerations = pod["spec"].get("tolerations") or ()
     limits = []
     for taint in taints:
-        used = next((held for held in tolerations if tolerated(taint, (held,))), None)
+        used = next((toleration for toleration in tolerations if tolerated(taint, (toleration,))), None)
         if used is None:
             return 0.0
         if used.get("tolerationSeconds") is not None:

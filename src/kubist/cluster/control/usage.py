@@ -28,14 +28,14 @@ def usage_of(pod: Object) -> dict[str, Usage]:
         return {}
     annotations = metadata.get("annotations") or {}
     of_pod = _annotated(annotations.get(ANNOTATION))
-    found = {}
+    usages = {}
     for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
         name = container["name"]
         if name in running:
             requests = (container.get("resources") or {}).get("requests") or {}
             usage = {resource: parse_quantity(requests.get(resource, "0")) for resource in RESOURCES}
-            found[name] = usage | of_pod | _annotated(annotations.get(f"{ANNOTATION}.{name}"))
-    return found
+            usages[name] = usage | of_pod | _annotated(annotations.get(f"{ANNOTATION}.{name}"))
+    return usages
 
 
 def total(usages: dict[str, Usage]) -> Usage:
@@ -91,5 +91,5 @@ def _annotated(text: str | None) -> Usage:
 
 def _running_containers(status: Object) -> set[str]:
     """Names of the running containers and sidecars, by the status of the pod."""
-    held = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return {container["name"] for container in held if "running" in (container.get("state") or {})}
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return {container["name"] for container in statuses if "running" in (container.get("state") or {})}

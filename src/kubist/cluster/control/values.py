@@ -18,7 +18,7 @@ def scaled(value: int | str | None, total: int, *, up: bool) -> int:
 
 def pod_ready(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(held.get("type") == "Ready" and held.get("status") == "True" for held in conditions)
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def pod_active(pod: Object) -> bool:

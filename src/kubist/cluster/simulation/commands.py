@@ -74,8 +74,8 @@ def run_of(pod: Object, container: Object, attempt: int, files: set[str]) -> Run
     message = box.files.files.get(log)
     written = {log: message.content[:MAX_OUTPUT].decode(errors="replace")} if message is not None else {}
     seconds = math.inf if code is None else box.clock.computed
-    shown = output.output.decode(errors="replace")[:MAX_OUTPUT]
-    return Run(seconds, code or 0, "", box.written(), shown, written)
+    text = output.output.decode(errors="replace")[:MAX_OUTPUT]
+    return Run(seconds, code or 0, "", box.written(), text, written)
 
 
 async def _run(box: Container, env: dict[str, str], command: list[str], files: set[str]) -> int | None:
@@ -127,7 +127,7 @@ def file_scopes(pod: Object, container: Object) -> list[tuple[str, str]]:
     """Mounts of volumes that keep files between runs: mount path and a key of the directory behind it. The longest
     mount paths come first."""
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
-    found = []
+    scopes = []
     for mount in container.get("volumeMounts") or ():
         volume = volumes.get(mount["name"]) or {}
         below = mount.get("subPath", "")
@@ -135,5 +135,5 @@ def file_scopes(pod: Object, container: Object) -> list[tuple[str, str]]:
             key = f"host/{pod['spec'].get('nodeName', '')}/{volume['hostPath']['path']}/{below}"
         else:
             key = f"pod/{pod['metadata'].get('uid', '')}/{mount['name']}/{below}"
-        found.append((mount["mountPath"].rstrip("/"), key.rstrip("/")))
-    return sorted(found, key=lambda pair: -len(pair[0]))
+        scopes.append((mount["mountPath"].rstrip("/"), key.rstrip("/")))
+    return sorted(scopes, key=lambda pair: -len(pair[0]))

@@ -85,9 +85,9 @@ class ContainerMachine:
         ready = find(self.old.get("conditions"), "PodReadyToStartContainers")
         self.has_sandbox = ready is not None and ready.get("status") == "True"
         self.statuses: dict[str, Object] = {
-            held["name"]: held
+            status["name"]: status
             for part in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-            for held in self.old.get(part) or ()
+            for status in self.old.get(part) or ()
         }
         self.is_resized = False
         self.resize_problem: str | None = None
@@ -96,21 +96,21 @@ class ContainerMachine:
     def container(self, container: Object, kind: str) -> None:
         """One transition of a container. `kind` is regular, init, sidecar or ephemeral."""
         name = container["name"]
-        held = self.statuses.get(name)
-        state = (held or {}).get("state") or {}
-        if held is not None and "running" in state:
-            self.running(container, kind, held)
-        elif held is not None and "terminated" in state:
-            self.terminated(container, kind, held)
+        status = self.statuses.get(name)
+        state = (status or {}).get("state") or {}
+        if status is not None and "running" in state:
+            self.running(container, kind, status)
+        elif status is not None and "terminated" in state:
+            self.terminated(container, kind, status)
         else:
-            self.start(container, kind, held)
+            self.start(container, kind, status)
 
-    def start(self, container: Object, kind: str, held: Object | None) -> None:
+    def start(self, container: Object, kind: str, status: Object | None) -> None:
         """Starts a container, or lets it wait."""
         name, path = container["name"], self.path(container)
-        if held is not None and self.is_in_back_off(container, held):
+        if status is not None and self.is_in_back_off(container, status):
             return
-        blank = held or new_status(container, "ContainerCreating")
+        blank = status or new_status(container, "ContainerCreating")
         outcome = self.outcome(container, kind)
         is_scripted = outcome.runs or outcome.exit is not None or outcome.start is not None
         image = container.get("image", "")
@@ -130,7 +130,7 @@ class ContainerMachine:
             self.statuses[name] = waiting_status(blank, "CreateContainerConfigError", problem)
             return
         self.memory.pulls.pop(name, None)
-        new = started_status(self.pod, container, held, self.stamp)
+        new = started_status(self.pod, container, status, self.stamp)
         if kind == "ephemeral":
             del new["started"]
         self.memory.moments[f"/{name}"] = self.now
@@ -146,50 +146,50 @@ class ContainerMachine:
         if end is not None:
             self.wake = min(self.wake, self.now + end.seconds)
 
-    def running(self, container: Object, kind: str, held: Object) -> None:
+    def running(self, container: Object, kind: str, status: Object) -> None:
         name = container["name"]
-        started = self.moment(f"/{name}", held["state"]["running"].get("startedAt"))
-        if held.get("image") != container.get("image", "") and kind in ("regular", "sidecar"):
-            self.replace(container, kind, held, f"Container {name} definition changed, will be restarted")
+        started = self.moment(f"/{name}", status["state"]["running"].get("startedAt"))
+        if status.get("image") != container.get("image", "") and kind in ("regular", "sidecar"):
+            self.replace(container, kind, status, f"Container {name} definition changed, will be restarted")
             return
-        end = self.end_of(container, kind, held["restartCount"])
+        end = self.end_of(container, kind, status["restartCount"])
         if end is not None and self.due(started + end.seconds):
-            self.statuses[name] = self.exited(container, kind, held, end, started + end.seconds)
+            self.statuses[name] = self.exited(container, kind, status, end, started + end.seconds)
             if kind != "ephemeral":
                 self.wake = self.now
             return
         if kind in ("regular", "sidecar"):
-            if is_resized(container, held) and self.may_resize():
+            if is_resized(container, status) and self.may_resize():
                 self.is_resized = True
-                if needs_restart(container, held):
-                    self.replace(container, kind, held, f"Container {name} resize requires restart")
+                if needs_restart(container, status):
+                    self.replace(container, kind, status, f"Container {name} resize requires restart")
                     return
-                held = self.statuses[name] = resized_status(container, held)
+                status = self.statuses[name] = resized_status(container, status)
             ready = self.is_ready(container, kind, started)
-            if held.get("ready") != ready or not held.get("started"):
-                self.statuses[name] = {**held, "ready": ready, "started": True}
+            if status.get("ready") != ready or not status.get("started"):
+                self.statuses[name] = {**status, "ready": ready, "started": True}
 
     def may_resize(self) -> bool:
         if self.resize_problem is None:
             self.resize_problem = infeasible(self.pod, self.around.allocatable)
         return not self.resize_problem
 
-    def replace(self, container: Object, kind: str, held: Object, message: str) -> None:
+    def replace(self, container: Object, kind: str, status: Object, message: str) -> None:
         """Stops a running container and starts it again without back-off."""
         self.killing(container, message)
-        ended = ended_status(held, stop_code(self.spec), "", "", self.stamp)
-        self.memory.calm[container["name"]] = held["restartCount"]
+        ended = ended_status(status, stop_code(self.spec), "", "", self.stamp)
+        self.memory.calm[container["name"]] = status["restartCount"]
         self.start(container, kind, ended)
 
-    def exited(self, container: Object, kind: str, held: Object, end: Run, finished: float) -> Object:
+    def exited(self, container: Object, kind: str, old_status: Object, end: Run, finished: float) -> Object:
         message = termination_message(container, end)
-        status = ended_status(held, end.code, end.reason, message, format_time(int(finished)))
+        status = ended_status(old_status, end.code, end.reason, message, format_time(int(finished)))
         if kind == "init" and not end.code:
             status["ready"] = True
         return status
 
-    def terminated(self, container: Object, kind: str, held: Object) -> None:
-        code = held["state"]["terminated"]["exitCode"]
+    def terminated(self, container: Object, kind: str, status: Object) -> None:
+        code = status["state"]["terminated"]["exitCode"]
         if kind == "ephemeral" or (kind == "init" and not code):
             return
         if kind == "sidecar" and self.is_finished():
@@ -197,7 +197,7 @@ class ContainerMachine:
         if matching_rule(container, code) == "RestartAllContainers":
             return
         if restarts(container, self.spec, code):
-            self.start(container, kind, held)
+            self.start(container, kind, status)
 
     def is_finished(self) -> bool:
         """Whether all regular containers have ended for good."""
@@ -207,41 +207,41 @@ class ContainerMachine:
                 return False
         return True
 
-    def is_in_back_off(self, container: Object, held: Object) -> bool:
+    def is_in_back_off(self, container: Object, status: Object) -> bool:
         """Whether a container that ended must wait before it starts again."""
         name = container["name"]
-        state = held.get("state") or {}
-        ended = state.get("terminated") or (held.get("lastState") or {}).get("terminated")
+        state = status.get("state") or {}
+        ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
         if ended is None:
             return False
         if ended.get("reason") == RESTARTING_ALL:
             return not self.due(self.moment("restart", None) + RESTART_ALL_SECONDS)
         finished = parse_time(ended["finishedAt"]) if ended.get("finishedAt") else int(self.now)
         if ended.get("startedAt") and finished - parse_time(ended["startedAt"]) > CALM_SECONDS:
-            self.memory.calm[name] = held["restartCount"]
-        seconds = back_off(held["restartCount"] - self.memory.calm.get(name, 0))
+            self.memory.calm[name] = status["restartCount"]
+        seconds = back_off(status["restartCount"] - self.memory.calm.get(name, 0))
         if not seconds or self.due(finished + seconds):
             return False
         if (state.get("waiting") or {}).get("reason") != "CrashLoopBackOff":
             message = f"Back-off restarting failed container {name} in pod {shown_pod(self.pod)}"
             self.events.append(PodEvent("Warning", "BackOff", message, self.path(container)))
             text = crash_loop_message(self.pod, name, seconds)
-            self.statuses[name] = waiting_status(held, "CrashLoopBackOff", text)
+            self.statuses[name] = waiting_status(status, "CrashLoopBackOff", text)
         return True
 
-    def refuse_image(self, container: Object, held: Object, why: str) -> Object:
+    def refuse_image(self, container: Object, status: Object, why: str) -> Object:
         """Status of a container whose image has a malformed name."""
         name, path, image = container["name"], self.path(container), container["image"]
-        shown = f'"{image}"'
-        message = f"Failed to apply default image tag {shown}: couldn't parse image name {shown}: {why}"
+        text = f'"{image}"'
+        message = f"Failed to apply default image tag {text}: couldn't parse image name {text}: {why}"
         self.say(
             f"{name}/{image}",
             PodEvent("Warning", "InspectFailed", message, path),
             PodEvent("Warning", "Failed", "Error: InvalidImageName", path),
         )
-        return waiting_status(held, "InvalidImageName", message)
+        return waiting_status(status, "InvalidImageName", message)
 
-    def pull(self, container: Object, held: Object, path: str) -> Object:
+    def pull(self, container: Object, status: Object, path: str) -> Object:
         """Status of a container whose image cannot be pulled."""
         name, image = container["name"], container.get("image", "")
         if container.get("imagePullPolicy") == "Never":
@@ -251,7 +251,7 @@ class ContainerMachine:
                 PodEvent("Warning", "ErrImageNeverPull", message, path),
                 PodEvent("Warning", "Failed", "Error: ErrImageNeverPull", path),
             )
-            return waiting_status(held, "ErrImageNeverPull", message)
+            return waiting_status(status, "ErrImageNeverPull", message)
         failures, last = self.memory.pulls.get(name, (0, 0.0))
         error = pull_error(image)
         if not failures or self.due(last + back_off(failures)):
@@ -262,16 +262,16 @@ class ContainerMachine:
                 PodEvent("Warning", "Failed", "Error: ErrImagePull", path),
             ]
             self.wake = min(self.wake, self.now + PULL_ERROR_SECONDS)
-            return waiting_status(held, "ErrImagePull", error)
+            return waiting_status(status, "ErrImagePull", error)
         if not self.due(last + PULL_ERROR_SECONDS):
-            return held
-        if (held["state"].get("waiting") or {}).get("reason") != "ImagePullBackOff":
+            return status
+        if (status["state"].get("waiting") or {}).get("reason") != "ImagePullBackOff":
             self.events += [
                 PodEvent("Normal", "BackOff", f'Back-off pulling image "{image}"', path),
                 PodEvent("Warning", "Failed", "Error: ImagePullBackOff", path),
             ]
         return waiting_status(
-            held, "ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {error}'
+            status, "ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {error}'
         )
 
     def end_of(self, container: Object, kind: str, attempt: int) -> Run | None:
@@ -282,9 +282,9 @@ class ContainerMachine:
             return Run(end.after, end.code, reason=end.reason)
         if outcome.runs:
             return None
-        found = self.around.run_of(container, attempt)
-        if found is not None:
-            return None if math.isinf(found.seconds) else found
+        run = self.around.run_of(container, attempt)
+        if run is not None:
+            return None if math.isinf(run.seconds) else run
         if kind == "init":
             return Run()
         return Run(self.around.delay) if kind == "regular" and self.around.is_of_job else None
@@ -304,8 +304,8 @@ class ContainerMachine:
 
     def kill(self, container: Object, code: int) -> None:
         self.killing(container, f"Stopping container {container['name']}")
-        held = self.statuses[container["name"]]
-        self.statuses[container["name"]] = ended_status(held, code, "", "", self.stamp)
+        status = self.statuses[container["name"]]
+        self.statuses[container["name"]] = ended_status(status, code, "", "", self.stamp)
 
     def kill_all(self, code: int) -> None:
         for part in ("containers", "initContainers", "ephemeralContainers"):
@@ -322,7 +322,7 @@ class ContainerMachine:
     def path(self, container: Object) -> str:
         name = container["name"]
         for part in ("initContainers", "ephemeralContainers"):
-            if any(held["name"] == name for held in self.spec.get(part) or ()):
+            if any(other["name"] == name for other in self.spec.get(part) or ()):
                 return f"spec.{part}{{{name}}}"
         return f"spec.containers{{{name}}}"
 

@@ -106,14 +106,14 @@ def _mount_status(mount: Object) -> Object:
     return status
 
 
-def started_status(pod: Object, container: Object, held: Object | None, stamp: str) -> Object:
+def started_status(pod: Object, container: Object, old_status: Object | None, stamp: str) -> Object:
     """Status of a container that starts. `held` is its status until now."""
     restarts = 0
     last: Object = {}
-    if held is not None:
-        state = held.get("state") or {}
-        last = state if "terminated" in state else held.get("lastState") or {}
-        restarts = held.get("restartCount", 0) + bool(last)
+    if old_status is not None:
+        state = old_status.get("state") or {}
+        last = state if "terminated" in state else old_status.get("lastState") or {}
+        restarts = old_status.get("restartCount", 0) + bool(last)
     image = container.get("image", "")
     resources = container.get("resources") or {}
     status = {
@@ -149,8 +149,8 @@ def root_problem(pod: Object, container: Object) -> str:
     effective = {**of_pod, **(container.get("securityContext") or {})}
     if not effective.get("runAsNonRoot") or effective.get("runAsUser") != 0:
         return ""
-    shown = f'(pod: "{shown_pod(pod)}", container: {container["name"]})'
-    return f"container's runAsUser breaks non-root policy {shown}"
+    location = f'(pod: "{shown_pod(pod)}", container: {container["name"]})'
+    return f"container's runAsUser breaks non-root policy {location}"
 
 
 def user_of(spec: Object, container: Object) -> Object | None:
@@ -169,24 +169,24 @@ def user_of(spec: Object, container: Object) -> Object | None:
     return {"uid": uid, "gid": gid, "supplementalGroups": list(dict.fromkeys(groups))}
 
 
-def ended_status(held: Object, code: int, reason: str, message: str, stamp: str) -> Object:
+def ended_status(status: Object, code: int, reason: str, message: str, stamp: str) -> Object:
     """Status of a running container that ends."""
-    started = ((held.get("state") or {}).get("running") or {}).get("startedAt") or stamp
+    started = ((status.get("state") or {}).get("running") or {}).get("startedAt") or stamp
     ended: Object = {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}
     if message:
         ended["message"] = message
     ended |= {"startedAt": min(started, stamp), "finishedAt": stamp}
-    if "containerID" in held:
-        ended["containerID"] = held["containerID"]
-    return {**held, "state": {"terminated": ended}, "ready": False, "started": False}
+    if "containerID" in status:
+        ended["containerID"] = status["containerID"]
+    return {**status, "state": {"terminated": ended}, "ready": False, "started": False}
 
 
-def waiting_status(held: Object, reason: str, message: str = "") -> Object:
+def waiting_status(status: Object, reason: str, message: str = "") -> Object:
     """Status of a container that waits. A termination becomes its last state."""
     waiting = {"reason": reason, "message": message} if message else {"reason": reason}
-    state = held.get("state") or {}
-    last = state if "terminated" in state else held.get("lastState") or {}
-    return {**held, "state": {"waiting": waiting}, "lastState": last, "ready": False, "started": False}
+    state = status.get("state") or {}
+    last = state if "terminated" in state else status.get("lastState") or {}
+    return {**status, "state": {"waiting": waiting}, "lastState": last, "ready": False, "started": False}
 
 
 def start_events(container: Object, path: str) -> list[PodEvent]:

@@ -157,11 +157,11 @@ class Kubelet(Loop):
         name = node["metadata"]["name"]
         others = (
             other
-            for held in self._pods.entries.values()
-            if held.fields.get("spec.nodeName") == name
-            and held.fields.get("status.phase") not in TERMINAL
-            and held.key != entry.key
-            and "startTime" in (other := self.client.parsed(held))["status"]
+            for other_entry in self._pods.entries.values()
+            if other_entry.fields.get("spec.nodeName") == name
+            and other_entry.fields.get("status.phase") not in TERMINAL
+            and other_entry.key != entry.key
+            and "startTime" in (other := self.client.parsed(other_entry))["status"]
         )
         rejection = rejection_of(pod, node, others)
         if rejection is None:
@@ -225,8 +225,8 @@ class Kubelet(Loop):
         return run
 
     def _look_up(self, resource: str, namespace: str, name: str) -> Object | None:
-        found = self._needed[resource]
-        entry = self.client.registry.collection(found).get(found.key(namespace, name))
+        kind = self._needed[resource]
+        entry = self.client.registry.collection(kind).get(kind.key(namespace, name))
         return self.client.parsed(entry) if entry is not None else None
 
     def _set_needs(self, key: Key, needs: set[tuple[str, str]]) -> None:
@@ -247,10 +247,10 @@ class Kubelet(Loop):
             self._needs.pop(key, None)
 
     def _report_problems(self, key: Key, pod: Object) -> None:
-        found = outcomes.problems(pod)
+        texts = outcomes.problems(pod)
         if problem := usage.usage_problem(pod["metadata"].get("annotations") or {}):
-            found.append(problem)
-        problems = tuple(found)
+            texts.append(problem)
+        problems = tuple(texts)
         if self._problems.get(key, ()) != problems:
             self._problems[key] = problems
             for text in problems:
@@ -268,11 +268,11 @@ class Kubelet(Loop):
         namespace, name = key
         version = str(entry.revision)
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["resourceVersion"] != version:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["resourceVersion"] != version:
                 return None
-            held["status"] = status
-            return held
+            current["status"] = status
+            return current
 
         self._writing[key] = entry.revision
         try:
@@ -383,15 +383,15 @@ class Files:
         """Paths that exist in a container that starts."""
         if not self._kept:
             return set()
-        found: set[str] = set()
+        paths: set[str] = set()
         left = MAX_SEEN
         for mount, scope in file_scopes(pod, container):
             for path in self._kept.get(scope, ()):
                 left -= len(mount) + len(path)
                 if left < 0:
-                    return found
-                found.add(mount + path)
-        return found
+                    return paths
+                paths.add(mount + path)
+        return paths
 
     def keep(self, pod: Object, container: Object, paths: set[str]) -> None:
         """Remembers the files of a container that are on volumes."""

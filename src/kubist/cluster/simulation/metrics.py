@@ -76,8 +76,8 @@ class NodeMetrics(_Metrics):
         for pod in self._api.cluster.list("pods", None):
             node = pod["spec"].get("nodeName")
             if node:
-                held = usages.get(node, {"cpu": ZERO, "memory": ZERO})
-                usages[node] = {name: held[name] + amount for name, amount in total(usage_of(pod)).items()}
+                sums = usages.get(node, {"cpu": ZERO, "memory": ZERO})
+                usages[node] = {name: sums[name] + amount for name, amount in total(usage_of(pod)).items()}
         for name, node in self._simulated_nodes().items():
             usage = usages.get(name, {"cpu": ZERO, "memory": ZERO})
             yield {**self._object("NodeMetrics", node), "usage": _shown(usage)}

@@ -91,8 +91,8 @@ def template_of(config: Config) -> NodeTemplate:
     return template
 
 
-def checked_capacity(given: dict[str, str]) -> dict[str, str]:
-    for resource, amount in given.items():
+def checked_capacity(capacity: dict[str, str]) -> dict[str, str]:
+    for resource, amount in capacity.items():
         if messages := names.qualified_name(resource):
             raise ValueError(f'"{resource}" is not a resource name: {messages[0]}')
         try:
@@ -103,11 +103,11 @@ def checked_capacity(given: dict[str, str]) -> dict[str, str]:
             raise ValueError(
                 f'"{amount}" is not an amount of {resource}; write for example cpu=4,memory=16Gi'
             )
-    return given
+    return capacity
 
 
-def checked_labels(given: dict[str, str]) -> dict[str, str]:
-    for key, pattern in given.items():
+def checked_labels(labels: dict[str, str]) -> dict[str, str]:
+    for key, pattern in labels.items():
         value = expand(pattern, 0)
         if "{" in value:
             raise ValueError(
@@ -116,12 +116,12 @@ def checked_labels(given: dict[str, str]) -> dict[str, str]:
             )
         if messages := names.qualified_name(key) or names.label_value(value):
             raise ValueError(f"label {key}={pattern}: {messages[0]}")
-    return given
+    return labels
 
 
 def expand(pattern: str, number: int) -> str:
     """Value of a label template for the n-th node: `{i}` is n, `{i%3}` the remainder of n by 3."""
-    return _placeholder.sub(lambda found: str(number % int(found[1]) if found[1] else number), pattern)
+    return _placeholder.sub(lambda match: str(number % int(match[1]) if match[1] else number), pattern)
 
 
 def pod_network(node: Object) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -132,7 +132,7 @@ def pod_network(node: Object) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 def node_address(node: Object) -> str:
     """InternalIP of a node, or an empty string."""
     addresses = (node.get("status") or {}).get("addresses") or ()
-    return next((str(held["address"]) for held in addresses if held.get("type") == "InternalIP"), "")
+    return next((str(entry["address"]) for entry in addresses if entry.get("type") == "InternalIP"), "")
 
 
 def number_of(node: Object) -> int | None:
@@ -150,11 +150,11 @@ def number_of(node: Object) -> int | None:
 def states_of(node: Object) -> tuple[set[str], str]:
     """Troubles of a node by its annotation, and a problem with the annotation or an empty string."""
     text = (node["metadata"].get("annotations") or {}).get(STATE, "")
-    given = {part.strip() for part in text.split(",") if part.strip()}
-    unknown = sorted(given.difference(STATES))
+    states = {part.strip() for part in text.split(",") if part.strip()}
+    unknown = sorted(states.difference(STATES))
     if not unknown:
-        return given, ""
-    return given & set(STATES), f"annotation {STATE}: {unknown[0]} is not one of {', '.join(STATES)}"
+        return states, ""
+    return states & set(STATES), f"annotation {STATE}: {unknown[0]} is not one of {', '.join(STATES)}"
 
 
 def new_node(name: str, number: int, template: NodeTemplate, now: str) -> Object:
@@ -233,19 +233,19 @@ def _node_info(name: str) -> dict[str, str]:
 def _set_conditions(node: Object, now: str, heartbeat: bool) -> None:
     states, _ = states_of(node)
     conditions = node["status"].setdefault("conditions", [])
-    wanted = []
+    expected = []
     for kind, (bad, good, trouble, peace) in PRESSURES.items():
         under = kind in states
         text = f"kubelet has {trouble if under else peace}{' available' if 'Pressure' not in good else ''}"
         reason = f"KubeletHas{bad if under else good}"
-        wanted.append({"type": kind, "status": str(under), "reason": reason, "message": text})
+        expected.append({"type": kind, "status": str(under), "reason": reason, "message": text})
     if NOT_READY in states:
         why = f"the annotation {STATE} says that the kubelet is not ready"
-        wanted.append({"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": why})
+        expected.append({"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": why})
     else:
         posting = "kubelet is posting ready status"
-        wanted.append({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": posting})
-    for condition in wanted:
-        held = find(conditions, condition["type"]) or {}
-        beat = now if heartbeat or not condition.items() <= held.items() else held["lastHeartbeatTime"]
+        expected.append({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": posting})
+    for condition in expected:
+        old = find(conditions, condition["type"]) or {}
+        beat = now if heartbeat or not condition.items() <= old.items() else old["lastHeartbeatTime"]
         set_condition(conditions, {**condition, "lastHeartbeatTime": beat}, now)

@@ -157,11 +157,11 @@ class Nodes(Loop):
         name, now = node["metadata"]["name"], self.stamp()
         number = self._number(node)
         if not node["spec"].get("podCIDR"):
-            await self.client.update("nodes", name, "", lambda held: self._with_network(held, number))
+            await self.client.update("nodes", name, "", lambda current: self._with_network(current, number))
 
-        def edit(held: Object) -> Object:
+        def edit(current: Object) -> Object:
             of_user = name not in self._own
-            return reported(held, number, self.template, now, of_user=of_user, heartbeat=heartbeat)
+            return reported(current, number, self.template, now, of_user=of_user, heartbeat=heartbeat)
 
         written = await self.client.update("nodes", name, "", edit, subresource="status")
         if written is None:
@@ -226,16 +226,16 @@ class Nodes(Loop):
         node = self._nodes.get(self._node_resource.key("", name))
         if node is None or is_unreachable(node):
             return
-        found = self.client.resource("leases", LEASE_GROUP)
+        resource = self.client.resource("leases", LEASE_GROUP)
         registry = self.client.registry
-        entry = registry.collection(found).get(found.key(NODE_LEASES, name))
+        entry = registry.collection(resource).get(resource.key(NODE_LEASES, name))
         if entry is None:
             await self._create_lease(name, renewed)
             return
         lease = entry.object()
         lease["spec"] |= {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
         # Renewals go past admission and managed fields: thousands of nodes write most of the time.
-        await registry.replace(found, entry, lease)
+        await registry.replace(resource, entry, lease)
 
     async def _create_lease(self, name: str, renewed: str) -> None:
         node = self.client.get("nodes", name)

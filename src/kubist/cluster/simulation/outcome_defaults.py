@@ -42,8 +42,8 @@ def annotations_above(client: ObjectClient, pod: Object) -> Iterator[Annotations
             break
         owned = owner
         yield owned["metadata"].get("annotations") or {}
-    found = _object(client, client.resource("namespaces"), "", namespace)
-    yield (found or {"metadata": {}})["metadata"].get("annotations") or {}
+    namespace_object = _object(client, client.resource("namespaces"), "", namespace)
+    yield (namespace_object or {"metadata": {}})["metadata"].get("annotations") or {}
 
 
 def _object(client: ObjectClient, kind: Resource, namespace: str, name: str) -> Object | None:
@@ -67,8 +67,8 @@ def defaults_for(pod: Object, above: Iterable[Annotations]) -> dict[str, str]:
     if len(set(regular.values())) == 1:
         # One annotation for all can also evict the pod.
         regular = {ANNOTATION: next(iter(regular.values()))}
-    found = _defaults(pod["spec"].get("initContainers") or [], levels, own, []) | regular
-    return {key: text for key, text in found.items() if text}
+    defaults = _defaults(pod["spec"].get("initContainers") or [], levels, own, []) | regular
+    return {key: text for key, text in defaults.items() if text}
 
 
 def _defaults(
@@ -93,13 +93,13 @@ def _alternatives(text: str) -> list[tuple[list[str], str]]:
     """Patterns of images, and the outcome behind them. A malformed outcome becomes an Event about the pod."""
     if len(text) > LONGEST:
         return [([], f"{text[:LONGEST_SHOWN]}…")]
-    found = []
+    alternatives = []
     for alternative in text.split(";"):
         clauses = [clause.split() for clause in alternative.split(",")]
         patterns = [words[1] for words in clauses if _is_pattern(words)]
         outcome = ", ".join(" ".join(words) for words in clauses if not _is_pattern(words))
-        found.append((patterns, outcome))
-    return found
+        alternatives.append((patterns, outcome))
+    return alternatives
 
 
 def _is_pattern(words: list[str]) -> bool:

@@ -106,32 +106,32 @@ def pod_outcome(pod: Object) -> Outcome:
 def problems(pod: Object) -> list[str]:
     """Faults of the outcome annotations of a pod."""
     annotations = pod["metadata"].get("annotations") or {}
-    found: list[str] = []
+    messages: list[str] = []
     spec = pod["spec"]
     names: list[str] = []
     for key, text in annotations.items():
         if key != ANNOTATION and not key.startswith(f"{ANNOTATION}."):
             continue
         container = key.removeprefix(ANNOTATION).removeprefix(".")
-        if len(found) >= MOST_PROBLEMS:
+        if len(messages) >= MOST_PROBLEMS:
             break
         names = names or [
-            held["name"]
+            entry["name"]
             for part in ("initContainers", "containers", "ephemeralContainers")
-            for held in spec.get(part) or ()
+            for entry in spec.get(part) or ()
         ]
         if container and container not in names:
             hint = did_you_mean(container, names)
-            found.append(f'annotation {key}: the pod has no container "{container}"{hint}')
+            messages.append(f'annotation {key}: the pod has no container "{container}"{hint}')
             continue
         try:
             outcome = parse_outcome(text)
         except ValueError as error:
-            found.append(f"annotation {key}: {error}")
+            messages.append(f"annotation {key}: {error}")
         else:
             if container and outcome.evicted_after is not None:
-                found.append(f"annotation {key}: only the whole pod can be evicted; use {ANNOTATION}")
-    return found
+                messages.append(f"annotation {key}: only the whole pod can be evicted; use {ANNOTATION}")
+    return messages
 
 
 def _readable(text: str | None) -> Outcome:
@@ -165,21 +165,21 @@ def parse_outcome(text: str) -> Outcome:
 
 
 def _clauses(outcome: Outcome) -> list[str]:
-    found = []
+    clauses = []
     if outcome.runs:
-        found.append("run")
+        clauses.append("run")
     if outcome.exit is not None:
-        found.append(_exit_text(outcome.exit))
+        clauses.append(_exit_text(outcome.exit))
     if outcome.start is not None:
-        found.append(outcome.start)
+        clauses.append(outcome.start)
     if outcome.ready_after is not None:
         never = math.isinf(outcome.ready_after)
-        found.append("never-ready" if never else f"ready after {durations.written(outcome.ready_after)}")
+        clauses.append("never-ready" if never else f"ready after {durations.written(outcome.ready_after)}")
     if outcome.stops_after is not None:
-        found.append(f"slow-termination {durations.written(outcome.stops_after)}")
+        clauses.append(f"slow-termination {durations.written(outcome.stops_after)}")
     if outcome.evicted_after is not None:
-        found.append("evicted" + _after_text(outcome.evicted_after))
-    return found
+        clauses.append("evicted" + _after_text(outcome.evicted_after))
+    return clauses
 
 
 def _exit_text(end: Exit) -> str:

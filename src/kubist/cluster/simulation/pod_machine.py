@@ -106,8 +106,8 @@ def end_containers(pod: Object, names: list[str], run: Run, now: float) -> Objec
     if not ended or pod["status"].get("phase") in TERMINAL:
         return None
     for name in ended:
-        held = machine.statuses[name]
-        machine.statuses[name] = ended_status(held, run.code, run.reason, run.output, machine.stamp)
+        status = machine.statuses[name]
+        machine.statuses[name] = ended_status(status, run.code, run.reason, run.output, machine.stamp)
     return machine.step(pod_status.phase_of(pod["spec"], machine.statuses)).status
 
 
@@ -211,14 +211,14 @@ class PodMachine(ContainerMachine):
             return
         message = "The container is removed because RestartAllContainers in place"
         for container in reversed(listed):
-            held = self.statuses[container["name"]]
+            status = self.statuses[container["name"]]
             if "running" in self.state(container["name"]):
                 self.killing(container, "killing")
             if "waiting" not in self.state(container["name"]):
                 last = {"terminated": {"exitCode": KILLED, "reason": RESTARTING_ALL, "message": message}}
-                held = {**held, "lastState": last, "state": {}, "ready": False, "started": False}
-                self.statuses[container["name"]] = waiting_status(held, RESTARTING_ALL, message)
-                self.memory.calm[container["name"]] = held["restartCount"]
+                status = {**status, "lastState": last, "state": {}, "ready": False, "started": False}
+                self.statuses[container["name"]] = waiting_status(status, RESTARTING_ALL, message)
+                self.memory.calm[container["name"]] = status["restartCount"]
         self.memory.moments["restart"] = self.now
         self.wake = self.now + RESTART_ALL_SECONDS
 
@@ -232,10 +232,10 @@ class PodMachine(ContainerMachine):
         began = self.memory.moments["stop"]
         turn = began
         listed: list[tuple[Object, str]] = [
-            (held, "ephemeral") for held in self.spec.get("ephemeralContainers") or ()
+            (entry, "ephemeral") for entry in self.spec.get("ephemeralContainers") or ()
         ]
-        listed += [(held, "regular") for held in self.spec["containers"]]
-        sidecars = [(held, "sidecar") for held in reversed(self.spec.get("initContainers") or ())]
+        listed += [(entry, "regular") for entry in self.spec["containers"]]
+        sidecars = [(entry, "sidecar") for entry in reversed(self.spec.get("initContainers") or ())]
         for container, kind in listed:
             turn = max(turn, self.stop_container(container, kind, began, limit))
         for container, kind in sidecars:
@@ -251,21 +251,21 @@ class PodMachine(ContainerMachine):
 
     def end_back_offs(self) -> None:
         """Containers that wait for their back-off do not start again: their last termination is their state."""
-        for name, held in self.statuses.items():
-            last = held.get("lastState") or {}
+        for name, status in self.statuses.items():
+            last = status.get("lastState") or {}
             if "waiting" in self.state(name) and "terminated" in last:
-                self.statuses[name] = {**held, "state": last, "lastState": {}}
+                self.statuses[name] = {**status, "state": last, "lastState": {}}
 
     def lose_waiting(self) -> None:
         """Gives the waiting containers of a pod that ends the state that a kubelet gives them. Containers of a pod that
         was not initialized, and init containers behind those that started, go on waiting."""
         listed = [
-            held["name"] for held in self.spec.get("initContainers") or () if held["name"] in self.statuses
+            entry["name"] for entry in self.spec.get("initContainers") or () if entry["name"] in self.statuses
         ]
         begun = [at for at, name in enumerate(listed) if pod_status.has_run(self.statuses[name])]
         lost = listed[: max(begun, default=0) + 1]
         if pod_status.was_initialized(self.spec, self.statuses):
-            lost += [held["name"] for held in self.spec["containers"] if held["name"] in self.statuses]
+            lost += [entry["name"] for entry in self.spec["containers"] if entry["name"] in self.statuses]
         for name in lost:
             if "waiting" in self.state(name):
                 self.statuses[name] = {**self.statuses[name], "state": {"terminated": dict(LOST)}}
@@ -280,8 +280,8 @@ class PodMachine(ContainerMachine):
         code = KILLED if stopped > limit else self.stop_code(container)
         stopped = max(min(stopped, limit), began)
         if self.due(stopped):
-            held = self.statuses[container["name"]]
-            self.statuses[container["name"]] = ended_status(held, code, "", "", format_time(int(stopped)))
+            status = self.statuses[container["name"]]
+            self.statuses[container["name"]] = ended_status(status, code, "", "", format_time(int(stopped)))
         return stopped
 
     def stop_code(self, container: Object) -> int:
@@ -311,8 +311,8 @@ class PodMachine(ContainerMachine):
         values.setdefault("qosClass", qos_class(spec))
         for part, field in PARTS:
             if listed := spec.get(part):
-                held = [self.statuses[name] for c in listed if (name := c["name"]) in self.statuses]
-                values[field] = held if part == "initContainers" else sorted(held, key=lambda s: s["name"])
+                items = [self.statuses[name] for c in listed if (name := c["name"]) in self.statuses]
+                values[field] = items if part == "initContainers" else sorted(items, key=lambda s: s["name"])
         self.set_resources(values)
         added = []
         if self.resize_problem:

@@ -107,13 +107,13 @@ class _Search:
     def source(self, resource: str, source: Object) -> str:
         """Problem of a ConfigMap or Secret in a volume."""
         name = source.get("name", "")
-        found = self.lookup(resource, name)
-        if found is None:
+        obj = self.lookup(resource, name)
+        if obj is None:
             return "" if source.get("optional") else self.absent(resource, name)
         if source.get("optional"):
             return ""
         for item in source.get("items") or ():
-            if not _has_key(found, item["key"]):
+            if not _has_key(obj, item["key"]):
                 self.found.objects.add((resource, name))
                 if resource == CONFIG_MAPS:
                     return f"configmap references non-existent config key: {item['key']}"
@@ -121,11 +121,11 @@ class _Search:
         return ""
 
     def claim(self, name: str) -> str:
-        found = self.lookup(CLAIMS, name)
-        if found is None:
+        claim = self.lookup(CLAIMS, name)
+        if claim is None:
             self.found.objects.add((CLAIMS, name))
             return f'failed to fetch PVC from API server: persistentvolumeclaims "{name}" not found'
-        if (found.get("status") or {}).get("phase") != "Bound":
+        if (claim.get("status") or {}).get("phase") != "Bound":
             self.found.objects.add((CLAIMS, name))
             return "PVC is not bound"
         return ""
@@ -154,10 +154,10 @@ class _Search:
             if reference is None or reference.get("optional"):
                 continue
             name = reference.get("name", "")
-            found = self.lookup(resource, name)
-            if found is None:
+            obj = self.lookup(resource, name)
+            if obj is None:
                 return self.absent(resource, name)
-            if not _has_key(found, reference["key"]):
+            if not _has_key(obj, reference["key"]):
                 self.found.objects.add((resource, name))
                 return f"couldn't find key {reference['key']} in {kind} {self.namespace}/{name}"
         return ""
@@ -168,5 +168,5 @@ class _Search:
         return f'{kind} "{name}" not found'
 
 
-def _has_key(found: Object, key: str) -> bool:
-    return key in (found.get("data") or {}) or key in (found.get("binaryData") or {})
+def _has_key(obj: Object, key: str) -> bool:
+    return key in (obj.get("data") or {}) or key in (obj.get("binaryData") or {})

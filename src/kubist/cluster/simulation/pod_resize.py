@@ -13,32 +13,32 @@ from kubist.model.meta.object import Object
 PENDING = "PodResizePending"
 
 
-def is_resized(container: Object, held: Object) -> bool:
+def is_resized(container: Object, status: Object) -> bool:
     """Whether the resources of a running container differ from those in its status."""
-    wanted = container.get("resources") or {}
-    return "resources" in held and held["resources"] != wanted
+    resources = container.get("resources") or {}
+    return "resources" in status and status["resources"] != resources
 
 
-def needs_restart(container: Object, held: Object) -> bool:
+def needs_restart(container: Object, status: Object) -> bool:
     """Whether the resize policy of a changed resource says that the container is restarted."""
-    wanted, known = container.get("resources") or {}, held.get("resources") or {}
+    resources, known = container.get("resources") or {}, status.get("resources") or {}
     restarting = {
         policy["resourceName"]
         for policy in container.get("resizePolicy") or ()
         if policy.get("restartPolicy") == "RestartContainer"
     }
     return any(
-        (wanted.get(side) or {}).get(resource) != (known.get(side) or {}).get(resource)
+        (resources.get(side) or {}).get(resource) != (known.get(side) or {}).get(resource)
         for side in ("requests", "limits")
         for resource in restarting
     )
 
 
-def resized_status(container: Object, held: Object) -> Object:
-    wanted = container.get("resources") or {}
-    status = {**held, "resources": wanted}
-    if wanted.get("requests"):
-        status["allocatedResources"] = wanted["requests"]
+def resized_status(container: Object, old_status: Object) -> Object:
+    resources = container.get("resources") or {}
+    status = {**old_status, "resources": resources}
+    if resources.get("requests"):
+        status["allocatedResources"] = resources["requests"]
     else:
         status.pop("allocatedResources", None)
     return status
@@ -52,9 +52,9 @@ def infeasible(pod: Object, allocatable: Object | None) -> str:
     for name, amount in amounts.pod_requests(pod).items():
         if name in ("cpu", "memory") and name in room and amount > room[name]:
             is_cpu = name == "cpu"
-            wanted = amount.milli_value() if is_cpu else amount.value()
+            request = amount.milli_value() if is_cpu else amount.value()
             most = room[name].milli_value() if is_cpu else room[name].value()
-            return f"Node didn't have enough capacity: {name}, requested: {wanted}, capacity: {most}"
+            return f"Node didn't have enough capacity: {name}, requested: {request}, capacity: {most}"
     return ""
 
 
@@ -84,7 +84,7 @@ def infeasible_event(pod: Object, message: str) -> PodEvent:
 
 def _summary(pod: Object, error: str = "") -> str:
     summary: Object = {
-        part: [{"name": held["name"], "resources": held.get("resources") or {}} for held in pod["spec"][part]]
+        part: [{"name": each["name"], "resources": each.get("resources") or {}} for each in pod["spec"][part]]
         for part in ("initContainers", "containers")
         if pod["spec"].get(part)
     }

@@ -64,7 +64,7 @@ def was_initialized(spec: Object, statuses: dict[str, Object]) -> bool:
     """Whether regular containers of a pod could start."""
     listed = spec.get("initContainers")
     if not listed or any(
-        has_run(statuses.get(held["name"]) or {"state": {"waiting": {}}}) for held in spec["containers"]
+        has_run(statuses.get(each["name"]) or {"state": {"waiting": {}}}) for each in spec["containers"]
     ):
         return True
     last = statuses.get(listed[-1]["name"]) or {}
@@ -128,17 +128,17 @@ def conditions_of(
     old = pod["status"].get("conditions") or []
     spec, generation = pod["spec"], pod["metadata"].get("generation")
     replaced = (*KUBELET_CONDITIONS, *(condition["type"] for condition in added))
-    found = [condition for condition in old if condition["type"] not in replaced] + added
+    conditions = [condition for condition in old if condition["type"] not in replaced] + added
     statuses = {
-        held["name"]: held
+        entry["name"]: entry
         for part in ("initContainerStatuses", "containerStatuses")
-        for held in status.get(part) or ()
+        for entry in status.get(part) or ()
     }
     containers_ready = _containers_ready(spec, statuses, status["phase"])
     own = [
         ("PodReadyToStartContainers", ("True" if has_sandbox else "False", "", "")),
         ("Initialized", _initialized(spec, statuses, status["phase"], old)),
-        ("Ready", _ready(spec, found, containers_ready)),
+        ("Ready", _ready(spec, conditions, containers_ready)),
         ("ContainersReady", containers_ready),
         ("PodScheduled", ("True", "", "")),
     ]
@@ -163,8 +163,8 @@ def conditions_of(
             condition["reason"] = reason
         if message:
             condition["message"] = message
-        found.append(condition)
-    return found
+        conditions.append(condition)
+    return conditions
 
 
 Verdict = tuple[str, str, str]
@@ -184,8 +184,8 @@ def _containers_ready(spec: Object, statuses: dict[str, Object], phase: str) -> 
 
 def _serving(spec: Object) -> Iterator[str]:
     """Names of the sidecars and containers."""
-    yield from (held["name"] for held in spec.get("initContainers") or () if is_sidecar(held))
-    yield from (held["name"] for held in spec["containers"])
+    yield from (container["name"] for container in spec.get("initContainers") or () if is_sidecar(container))
+    yield from (container["name"] for container in spec["containers"])
 
 
 def _ready(spec: Object, others: Iterable[Object], containers_ready: Verdict) -> Verdict:
@@ -212,9 +212,9 @@ def _initialized(spec: Object, statuses: dict[str, Object], phase: str, old: lis
     if not containers or has_started(spec, statuses):
         return "True", "", ""
     incomplete = [
-        held["name"]
-        for held in containers
-        if not (statuses.get(held["name"]) or {}).get("started" if is_sidecar(held) else "ready")
+        container["name"]
+        for container in containers
+        if not (statuses.get(container["name"]) or {}).get("started" if is_sidecar(container) else "ready")
     ]
     if not incomplete or (find(old, "Initialized") or {}).get("status") == "True":
         return "True", "", ""
@@ -235,8 +235,8 @@ def _all_restarting(statuses: dict[str, Object], phase: str) -> Verdict:
     if phase in TERMINAL:
         return "False", "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
     restarting = any(
-        ((held.get("state") or {}).get("waiting") or {}).get("reason") == RESTARTING_ALL
-        for held in statuses.values()
+        ((status.get("state") or {}).get("waiting") or {}).get("reason") == RESTARTING_ALL
+        for status in statuses.values()
     )
     if restarting:
         return "True", "RestartAllContainersStarted", "container exited with restart policy rule"

@@ -30,21 +30,21 @@ Change = Callable[[Outcome], Outcome]
 def container_names(pod: Object, container: str) -> list[str]:
     """Names of the containers that an operation is about: one, or all regular ones."""
     if not container:
-        return [held["name"] for held in pod["spec"]["containers"]]
+        return [entry["name"] for entry in pod["spec"]["containers"]]
     parts = ("initContainers", "containers", "ephemeralContainers")
-    known = (held["name"] for part in parts for held in pod["spec"].get(part) or ())
+    known = (entry["name"] for part in parts for entry in pod["spec"].get(part) or ())
     return [container] if container in known else []
 
 
 async def end_now(client: ObjectClient, pod: Object, container: str, run: Run) -> bool:
     """Ends the running containers of a pod. The restart policy then decides. Whether one of them ran."""
 
-    def edit(held: Object) -> Object | None:
-        status = end_containers(held, container_names(held, container), run, client.clock.now())
+    def edit(current: Object) -> Object | None:
+        status = end_containers(current, container_names(current, container), run, client.clock.now())
         if status is None:
             return None
-        held["status"] = status
-        return held
+        current["status"] = status
+        return current
 
     return bool(await _update(client.acting_as(KUBELET), pod, edit, "status"))
 
@@ -52,11 +52,11 @@ async def end_now(client: ObjectClient, pod: Object, container: str, run: Run) -
 async def change_outcome(client: ObjectClient, pod: Object, container: str, change: Change) -> None:
     """Changes the outcome of one container, or of the pod and all containers with an outcome of their own."""
 
-    def edit(held: Object) -> Object:
-        annotations = held["metadata"].setdefault("annotations", {})
+    def edit(current: Object) -> Object:
+        annotations = current["metadata"].setdefault("annotations", {})
         keys = [f"{ANNOTATION}.{container}"] if container else [ANNOTATION]
         if not container:
-            own = (f"{ANNOTATION}.{name}" for name in container_names(held, ""))
+            own = (f"{ANNOTATION}.{name}" for name in container_names(current, ""))
             keys += [key for key in own if key in annotations]
         for key in keys:
             new = str(
@@ -66,7 +66,7 @@ async def change_outcome(client: ObjectClient, pod: Object, container: str, chan
                 annotations[key] = new
             else:
                 annotations.pop(key, None)
-        return held
+        return current
 
     await _update(client.acting_as(SCRIPT), pod, edit)
 
@@ -74,9 +74,9 @@ async def change_outcome(client: ObjectClient, pod: Object, container: str, chan
 async def annotate(client: ObjectClient, pod: Object, annotations: dict[str, str]) -> bool:
     """Adds annotations to a pod, which keeps those that it has. Whether it has changed."""
 
-    def edit(held: Object) -> Object:
-        held["metadata"]["annotations"] = {**annotations, **(held["metadata"].get("annotations") or {})}
-        return held
+    def edit(current: Object) -> Object:
+        current["metadata"]["annotations"] = {**annotations, **(current["metadata"].get("annotations") or {})}
+        return current
 
     return await _update(client.acting_as(SCRIPT), pod, edit) is not None
 
@@ -90,8 +90,8 @@ async def set_ready(client: ObjectClient, pod: Object, container: str, ready: bo
 async def change_usage(client: ObjectClient, pod: Object, container: str, amounts: dict[str, str]) -> None:
     """Sets the usage of one container, or of every container of a pod. Resources that are not given keep theirs."""
 
-    def edit(held: Object) -> Object:
-        annotations = held["metadata"].setdefault("annotations", {})
+    def edit(current: Object) -> Object:
+        annotations = current["metadata"].setdefault("annotations", {})
         key = f"{usage.ANNOTATION}.{container}" if container else usage.ANNOTATION
         try:
             known = {
@@ -100,7 +100,7 @@ async def change_usage(client: ObjectClient, pod: Object, container: str, amount
         except ValueError:
             known = {}
         annotations[key] = ",".join(f"{name}={amount}" for name, amount in (known | amounts).items())
-        return held
+        return current
 
     await _update(client.acting_as(SCRIPT), pod, edit)
 
@@ -118,8 +118,8 @@ async def _update(
     """Edits a pod, unless another one has its name by now."""
     metadata = pod["metadata"]
 
-    def edit_same(held: Object) -> Object | None:
-        return edit(held) if held["metadata"]["uid"] == metadata["uid"] else None
+    def edit_same(current: Object) -> Object | None:
+        return edit(current) if current["metadata"]["uid"] == metadata["uid"] else None
 
     return await client.update(
         "pods", metadata["name"], metadata["namespace"], edit_same, subresource=subresource

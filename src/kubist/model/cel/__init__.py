@@ -82,8 +82,8 @@ class Environment:
         """Whether expressions may use the macro `cel.bind`."""
         self.aside = aside
         """Whether the caller of `compile` starts again in the worker if it raises `offload.Lengthy`."""
-        self.overloads = {name: tuple(found[0]) for name, found in (functions or {}).items()}
-        self.implementations = {name: found[1] for name, found in (functions or {}).items()}
+        self.overloads = {name: tuple(function[0]) for name, function in (functions or {}).items()}
+        self.implementations = {name: function[1] for name, function in (functions or {}).items()}
 
 
 class Program:

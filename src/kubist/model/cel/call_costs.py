@@ -85,16 +85,16 @@ def estimate(coster: Coster, node: Call, overload: str, costs: list[Range]) -> O
         coster.join_entries(node, first, second)
         size = coster.size_or_unknown(first).union(coster.size_or_unknown(second))
         return costs[0].plus(costs[1].union(costs[2])), size
-    given = ZERO
+    total = ZERO
     for cost in costs:
-        given = given.plus(cost)
-    found: Outcome | None = None
+        total = total.plus(cost)
+    outcome: Outcome | None = None
     if node.target is not None or node.args:
         call = Estimated(coster, node, overload)
         for estimated in (BY_FUNCTION.get(node.function), BY_OVERLOAD.get(overload)):
-            found = estimated(call) if found is None and estimated is not None else found
-    own, size_ = found if found is not None else (ONE, None)
-    return own.plus(given), size_
+            outcome = estimated(call) if outcome is None and estimated is not None else outcome
+    own, size_ = outcome if outcome is not None else (ONE, None)
+    return own.plus(total), size_
 
 
 def _walked(factor: float = TRAVERSAL, *, kept: bool = False) -> Estimate:

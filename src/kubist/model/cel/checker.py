@@ -103,9 +103,9 @@ class Checker:
         self._fresh += 1
         return Type("param", f"_var{self._fresh}")
 
-    def _assignable(self, given: Type, wanted: Type) -> bool:
+    def _assignable(self, source: Type, target: Type) -> bool:
         trial = dict(self.bindings)
-        if assignable(given, wanted, trial):
+        if assignable(source, target, trial):
             self.bindings = trial
             return True
         return False
@@ -139,9 +139,9 @@ class Checker:
                 node.type = self._type(node.body)
 
     def _ident(self, node: Ident) -> None:
-        found = self._lookup(node.name)
-        if found is not None:
-            node.type = found
+        type_ = self._lookup(node.name)
+        if type_ is not None:
+            node.type = type_
         elif node.name in TYPE_NAMES:
             node.type = type_of(TYPE_NAMES[node.name])
         else:
@@ -181,13 +181,13 @@ class Checker:
             case "map":
                 return operand.params[1]
             case "object":
-                found = operand.fields.get(field)
-                if found is None and field in KEYWORDS:
-                    found = operand.fields.get(f"__{field}__")
-                if found is None:
+                field_type = operand.fields.get(field)
+                if field_type is None and field in KEYWORDS:
+                    field_type = operand.fields.get(f"__{field}__")
+                if field_type is None:
                     self._error(node, f"undefined field '{field}'")
                     return ERROR
-                return found
+                return field_type
         self._error(node, f"type '{operand}' does not support field selection")
         return ERROR
 
@@ -197,8 +197,8 @@ class Checker:
             literal = node.args[1]
             assert isinstance(literal, Literal)
             literal.type = STRING
-            found = self._field(node, self._type(node.args[0]), literal.value)
-            node.type = found if is_optional(found) or found.kind == "error" else optional_of(found)
+            type_ = self._field(node, self._type(node.args[0]), literal.value)
+            node.type = type_ if is_optional(type_) or type_.kind == "error" else optional_of(type_)
             node.overloads = ("select_optional_field",)
             return
         if node.target is not None:
@@ -216,22 +216,22 @@ class Checker:
     def _resolve(self, node: Call) -> None:
         member = node.target is not None
         args = ([node.target] if node.target is not None else []) + node.args
-        given = [self._type(arg) for arg in args]
+        arg_types = [self._type(arg) for arg in args]
         declared = [*(functions().get(node.function) or ()), *(self.extra.get(node.function) or ())]
         if not declared:
             self._error(node, f"undeclared reference to '{node.function}' (in container '')")
             return
-        if any(type_.kind == "error" for type_ in given):
+        if any(type_.kind == "error" for type_ in arg_types):
             node.type = ERROR
             return
         result: Type | None = None
         matched: list[str] = []
         for overload in declared:
-            if overload.member != member or len(overload.args) != len(given):
+            if overload.member != member or len(overload.args) != len(arg_types):
                 continue
-            wanted, outcome = self._instance(overload)
+            params, outcome = self._instance(overload)
             trial = dict(self.bindings)
-            if not all(assignable(a, b, trial) for a, b in zip(given, wanted, strict=True)):
+            if not all(assignable(a, b, trial) for a, b in zip(arg_types, params, strict=True)):
                 continue
             self.bindings = trial
             matched.append(overload.id)
@@ -241,7 +241,7 @@ class Checker:
             elif result.kind != "dyn" and type_ != result:
                 result = DYN
         if result is None:
-            self._error(node, _no_overload(node, given))
+            self._error(node, _no_overload(node, arg_types))
             return
         node.type, node.overloads = result, tuple(matched)
         literals.check_argument(node, self._error, self._pattern)
@@ -250,14 +250,14 @@ class Checker:
         fresh: Bindings = {"A": self._param(), "B": self._param()}
         return [substitute(arg, fresh) for arg in overload.args], substitute(overload.result, fresh)
 
-    def _unify(self, held: Type | None, inner: Node) -> Type:
+    def _unify(self, common: Type | None, inner: Node) -> Type:
         type_ = self._type(inner)
-        if held is None or held.kind == "error":
+        if common is None or common.kind == "error":
             return type_
-        if self._assignable(held, type_) and held.kind not in ("dyn",):
-            return substitute(type_ if held.kind in ("null", "param") else held, self.bindings)
-        if self._assignable(type_, held):
-            return substitute(held, self.bindings)
+        if self._assignable(common, type_) and common.kind not in ("dyn",):
+            return substitute(type_ if common.kind in ("null", "param") else common, self.bindings)
+        if self._assignable(type_, common):
+            return substitute(common, self.bindings)
         return DYN
 
     def _list(self, node: ListNode) -> None:
@@ -301,11 +301,11 @@ class Checker:
             return
         for index, (name, inner) in enumerate(node.fields):
             colon = Literal(node.colons[index], None)
-            wanted = self._field(colon, declared, name)
-            given = self._type(self._unwrapped(inner) if index in node.optional else inner)
-            if wanted.kind != "error" and not self._assignable(given, wanted):
+            expected = self._field(colon, declared, name)
+            actual = self._type(self._unwrapped(inner) if index in node.optional else inner)
+            if expected.kind != "error" and not self._assignable(actual, expected):
                 self._error(
-                    colon, f"expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
+                    colon, f"expected type of field '{name}' is '{expected}' but provided type is '{actual}'"
                 )
         node.type = declared
 
@@ -371,9 +371,9 @@ def _literal_type(value: Any) -> Type:
     return STRING if isinstance(value, str) else BYTES
 
 
-def _no_overload(node: Call, given: list[Type]) -> str:
+def _no_overload(node: Call, arg_types: list[Type]) -> str:
     if node.target is not None:
-        shown = f"{given[0]}.({', '.join(map(str, given[1:]))})"
+        signature = f"{arg_types[0]}.({', '.join(map(str, arg_types[1:]))})"
     else:
-        shown = f"({', '.join(map(str, given))})"
-    return f"found no matching overload for '{node.function}' applied to '{shown}'"
+        signature = f"({', '.join(map(str, arg_types))})"
+    return f"found no matching overload for '{node.function}' applied to '{signature}'"

@@ -47,8 +47,8 @@ from kubist.model.cel.values import (
 from kubist.model.meta.numerals import decimal, go_float
 
 
-def _unconvertible(wanted: str) -> EvaluationError:
-    return EvaluationError(f"type conversion error from 'string' to '{wanted}'")
+def _unconvertible(target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from 'string' to '{target}'")
 
 
 def to_int(value: Any) -> int:
@@ -202,8 +202,8 @@ def value_type(value: Any) -> Type:
             return optional_of(DYN)
         case Type():
             return type_of(DYN)
-    found = getattr(value, "cel_type", None)
-    return found if isinstance(found, Type) else DYN
+    cel_type = getattr(value, "cel_type", None)
+    return cel_type if isinstance(cel_type, Type) else DYN
 
 
 Convert = Callable[[Any], Any]

@@ -309,4 +309,4 @@ def functions() -> dict[str, tuple[Overload, ...]]:
         declare(".sum", f"list_{kind}_sum_{kind}", f"list<{kind}>", kind)
     for name in FORMATS:
         declare(f"format.{name}", f"format.{name}", "-", "format")
-    return {name: tuple(found) for name, found in table.items()}
+    return {name: tuple(overloads) for name, overloads in table.items()}

@@ -21,10 +21,10 @@ class CompileError(Exception):
     def located(self, expression: str) -> str:
         """All errors in order of position, each with its line and a mark below the position."""
         problems = sorted((self, *self.others), key=lambda problem: problem.at)
-        shown = [problem._marked(expression) for problem in problems[:_MOST_ERRORS]]
+        messages = [problem._marked(expression) for problem in problems[:_MOST_ERRORS]]
         if len(problems) > _MOST_ERRORS:
-            shown.append(f"{len(problems) - _MOST_ERRORS} more errors were truncated")
-        return "\n".join(shown)
+            messages.append(f"{len(problems) - _MOST_ERRORS} more errors were truncated")
+        return "\n".join(messages)
 
     def _marked(self, expression: str) -> str:
         before = expression[: self.at]

@@ -77,9 +77,9 @@ class Coster:
         return self.paths.get(id(node), ())
 
     def size(self, node: Node) -> Range | None:
-        found = self.sizes.get(id(node))
-        if found is not None:
-            return found
+        size = self.sizes.get(id(node))
+        if size is not None:
+            return size
         if (known := _literal_size(node)) is not None:
             return Range(known, known)
         path = self.path(node)
@@ -93,13 +93,13 @@ class Coster:
         return None
 
     def size_or_unknown(self, node: Node) -> Range:
-        found = self.size(node)
-        return UNKNOWN if found is None else found
+        size = self.size(node)
+        return UNKNOWN if size is None else size
 
     def entry(self, node: Node) -> Entry | None:
-        found = self.entries.get(id(node))
-        if found is not None:
-            return found
+        entry = self.entries.get(id(node))
+        if entry is not None:
+            return entry
         if isinstance(node, Ident) and (local := self.local(node.name)) is not None:
             return local.entry
         return None

@@ -19,7 +19,7 @@ def format_string(text: str, args: list[Any]) -> str:
     """printf with the verbs %s %d %f %e %b %x %X %o."""
     if not isinstance(text, str) or not isinstance(args, list):
         raise NoSuchOverload("format")
-    given = iter(args)
+    values = iter(args)
     size = _Size()
 
     def clause(match: re.Match[str]) -> str:
@@ -30,7 +30,7 @@ def format_string(text: str, args: list[Any]) -> str:
                 f'could not parse formatting clause: unrecognized formatting clause "{match[4]}"'
             )
         try:
-            value = next(given)
+            value = next(values)
         except StopIteration:
             raise EvaluationError(f"index {len(args)} out of range") from None
         precision = match[2].lstrip("0") or "0" if match[2] else "6"
@@ -70,9 +70,9 @@ def _formatted(kind: str, precision: int, value: Any, size: _Size) -> str:
         case "x" | "X":
             if isinstance(value, str):
                 value = value.encode()
-            shown = value.hex() if isinstance(value, bytes) else f"{int(value):x}" if integer else None
-            if shown is not None:
-                return size.counted(shown.upper() if kind == "X" else shown)
+            digits = value.hex() if isinstance(value, bytes) else f"{int(value):x}" if integer else None
+            if digits is not None:
+                return size.counted(digits.upper() if kind == "X" else digits)
         case "o" if integer:
             return f"{int(value):o}"
     raise EvaluationError(f"error during formatting: %{kind} clause does not take such a value")

@@ -122,10 +122,10 @@ def ipv6(text: str) -> bool:
 
 def cidr(text: str) -> bool:
     address, slash, length = text.partition("/")
-    found = _address(address)
-    if not slash or found is None or not (length.isascii() and length.isdigit()):
+    ip = _address(address)
+    if not slash or ip is None or not (length.isascii() and length.isdigit()):
         return False
-    return len(length) < 4 and int(length) <= (32 if found.version == 4 else 128)
+    return len(length) < 4 and int(length) <= (32 if ip.version == 4 else 128)
 
 
 def isbn10(text: str) -> bool:

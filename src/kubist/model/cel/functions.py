@@ -188,10 +188,10 @@ def index(container: Any, key: Any) -> Any:
             raise EvaluationError(f"index out of bounds: {int(key)}")
         return container[int(key)]
     if isinstance(container, dict):
-        found = map_key(key)
+        entry_key = map_key(key)
         try:
-            if found in container:
-                return container[found]
+            if entry_key in container:
+                return container[entry_key]
         except TypeError:
             pass
         raise EvaluationError(f"no such key: {shown(key)}")
@@ -213,7 +213,7 @@ def optional_index(container: Any, key: Any) -> Optional:
 
 def contained(item: Any, container: Any) -> bool:
     if isinstance(container, list):
-        return any(equal(item, held) for held in container)
+        return any(equal(item, element) for element in container)
     if isinstance(container, dict):
         try:
             return map_key(item) in container

@@ -95,7 +95,7 @@ def _select(node: Select, extra: Extra) -> Closure:
         value = operand(frame)
         frame.cost += 1
         try:
-            found = value[name]
+            field = value[name]
         except KeyError:
             raise EvaluationError(f"no such key: {name}") from None
         except TypeError:
@@ -106,9 +106,9 @@ def _select(node: Select, extra: Extra) -> Closure:
             raise NoSuchOverload("select") from None
         if isinstance(value, list):
             raise NoSuchOverload("select")
-        if found is None and typed:
+        if field is None and typed:
             raise EvaluationError(f"no such key: {name}")
-        return convert(found) if convert is not None else found
+        return convert(field) if convert is not None else field
 
     return select
 
@@ -204,12 +204,12 @@ def _optional_select(node: Call, extra: Extra) -> Closure:
     def select(frame: Frame) -> Optional:
         value = operand(frame)
         frame.cost += 1
-        found = _optional_field(value, name)
-        if object_type.kind == "object" and found.value is None:
+        field = _optional_field(value, name)
+        if object_type.kind == "object" and field.value is None:
             return NONE
-        if convert is not None and found.present:
-            return Optional(convert(found.value), True)
-        return found
+        if convert is not None and field.present:
+            return Optional(convert(field.value), True)
+        return field
 
     return select
 
@@ -242,14 +242,14 @@ def _map(node: MapNode, extra: Extra) -> Closure:
         frame.cost += 30
         made: dict[Any, Any] = {}
         for index, (key, value) in enumerate(entries):
-            name, found = key(frame), value(frame)
+            name, item = key(frame), value(frame)
             if index in optional:
-                if not found.present:
+                if not item.present:
                     continue
-                found = found.value
+                item = item.value
             if name in made:
                 raise EvaluationError(f"Failed with repeated key: {name}")
-            made[name] = found
+            made[name] = item
         return made
 
     return make
@@ -263,12 +263,12 @@ def _struct(node: StructNode, extra: Extra) -> Closure:
         frame.cost += 40
         made: dict[str, Any] = {}
         for index, (name, value) in enumerate(fields):
-            found = value(frame)
+            item = value(frame)
             if index in optional:
-                if not found.present:
+                if not item.present:
                     continue
-                found = found.value
-            made[name] = found
+                item = item.value
+            made[name] = item
         return made
 
     return make
@@ -278,12 +278,12 @@ def _bind(node: Bind, extra: Extra) -> Closure:
     name, value, body = node.name, compile_node(node.value, extra), compile_node(node.body, extra)
 
     def bind(frame: Frame) -> Any:
-        held = frame.variables
-        frame.variables = {**held, name: value(frame)}
+        outer = frame.variables
+        frame.variables = {**outer, name: value(frame)}
         try:
             return body(frame)
         finally:
-            frame.variables = held
+            frame.variables = outer
 
     return bind
 
@@ -307,9 +307,9 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
     result = compile_node(node.result, extra)
 
     def loop(frame: Frame) -> Any:
-        held = frame.variables
+        outer = frame.variables
         container = range_(frame)
-        inner = frame.variables = dict(held)
+        inner = frame.variables = dict(outer)
         accumulated = init(frame)
         inner[ACCU] = Growing(accumulated) if accumulated.__class__ is list else accumulated
         try:
@@ -325,6 +325,6 @@ def _comprehension(node: Comprehension, extra: Extra) -> Closure:
                 inner[ACCU] = list(inner[ACCU])
             return result(frame)
         finally:
-            frame.variables = held
+            frame.variables = outer
 
     return loop

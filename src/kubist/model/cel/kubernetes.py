@@ -154,12 +154,12 @@ def cidr(text: str) -> CidrValue:
         raise EvaluationError(
             f'network address parse error during conversion from string: invalid CIDR "{text}"'
         )
-    found = _address(address)
-    if int(length) > found.max_prefixlen:
+    base = _address(address)
+    if int(length) > base.max_prefixlen:
         raise EvaluationError(
             f'network address parse error during conversion from string: invalid CIDR "{text}"'
         )
-    return CidrValue(found, int(length))
+    return CidrValue(base, int(length))
 
 
 def _or_no_overload(parse: Callable[[str], Any], text: str) -> Any:
@@ -171,8 +171,8 @@ def _or_no_overload(parse: Callable[[str], Any], text: str) -> Any:
 
 
 def contains_ip(network: CidrValue, address: Any) -> bool:
-    found = _or_no_overload(_address, address) if isinstance(address, str) else address.address
-    return found.version == network.address.version and found in network.network
+    host = _or_no_overload(_address, address) if isinstance(address, str) else address.address
+    return host.version == network.address.version and host in network.network
 
 
 def contains_cidr(network: CidrValue, other: Any) -> bool:
@@ -216,18 +216,18 @@ _SEMVER = re.compile(
 
 
 def semver(text: str, normalize: bool = False) -> Semver:
-    given = text
+    source = text
     if normalize:
-        given = given.removeprefix("v")
-        core, mark, rest = re.fullmatch(r"([^-+]*)([-+]?)(.*)", given, re.DOTALL).groups()  # type: ignore[union-attr]
+        source = source.removeprefix("v")
+        core, mark, rest = re.fullmatch(r"([^-+]*)([-+]?)(.*)", source, re.DOTALL).groups()  # type: ignore[union-attr]
         parts = core.split(".")
         if len(parts) < 3 and not mark:
             parts += ["0"] * (3 - len(parts))
-        given = ".".join(part.lstrip("0") or "0" if part.isdigit() else part for part in parts) + mark + rest
-    match = _SEMVER.fullmatch(given)
+        source = ".".join(part.lstrip("0") or "0" if part.isdigit() else part for part in parts) + mark + rest
+    match = _SEMVER.fullmatch(source)
     pre = tuple((match[4] or "").split(".")) if match and match[4] else ()
     if match is None or any(not part or (part.isdigit() and part[0] == "0" and part != "0") for part in pre):
-        if given.count(".") < 2:
+        if source.count(".") < 2:
             raise EvaluationError("No Major.Minor.Patch elements found")
         raise EvaluationError(f"Invalid character(s) found in semver {quote(text)}")
     return Semver(int(match[1]), int(match[2]), int(match[3]), pre)

@@ -165,10 +165,10 @@ def listed(kinds: AbstractSet[str]) -> str:
         (kind,) = kinds
         return _NAMES.get(kind, f"'{kind}'")
     known = {*kinds, "constant"} if "int" in kinds else kinds
-    shown: list[str] = []
+    names: list[str] = []
     for kind in _ORDER:
         if kind == "constant" and kind in known:
-            shown += _CONSTANTS
+            names += _CONSTANTS
         elif kind in known:
-            shown.append(_NAMES.get(kind, f"'{kind}'"))
-    return f"{{{', '.join(shown)}}}"
+            names.append(_NAMES.get(kind, f"'{kind}'"))
+    return f"{{{', '.join(names)}}}"

@@ -31,7 +31,7 @@ def char_at(text: str, index: int) -> str:
 
 def index_of(target: Any, item: Any, start: int = 0) -> int:
     if isinstance(target, list):
-        return next((index for index, held in enumerate(target) if equal(held, item)), -1)
+        return next((index for index, element in enumerate(target) if equal(element, item)), -1)
     if not isinstance(target, str) or not isinstance(item, str):
         raise NoSuchOverload("indexOf")
     if start < 0 and item:
@@ -55,8 +55,8 @@ def last_index_of(target: Any, item: Any, start: int | None = None) -> int:
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
     if len(new) > len(old):
-        found = text.count(old)
-        check_size(len(text) + (found if count < 0 else min(found, count)) * (len(new) - len(old)))
+        matches = text.count(old)
+        check_size(len(text) + (matches if count < 0 else min(matches, count)) * (len(new) - len(old)))
     return text.replace(old, new, count)
 
 
@@ -94,8 +94,8 @@ def join(items: list[Any], separator: str = "") -> str:
 
 
 def find(text: str, pattern: str) -> str:
-    found = _regex(pattern).search(text)
-    return found.group(0) if found is not None else ""
+    match = _regex(pattern).search(text)
+    return match.group(0) if match is not None else ""
 
 
 _LONG_TEXT = 5_000
@@ -105,12 +105,12 @@ _LONG_TEXT = 5_000
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     if len(text) > _LONG_TEXT:
         leave_loop()
-    found: list[str] = []
+    matches: list[str] = []
     for match in _regex(pattern).finditer(text):
-        if len(found) == count:
+        if len(matches) == count:
             break
-        found.append(match.group(0))
-    return found
+        matches.append(match.group(0))
+    return matches
 
 
 def _regex(pattern: str) -> Any:
@@ -175,7 +175,7 @@ def flatten(items: list[Any], depth: int = 1) -> list[Any]:
 def distinct(items: list[Any]) -> list[Any]:
     kept: list[Any] = []
     for item in items:
-        if not any(equal(item, held) for held in kept):
+        if not any(equal(item, other) for other in kept):
             kept.append(item)
     return kept
 
@@ -209,8 +209,8 @@ def range_(count: int) -> list[int]:
     return list(range(max(count, 0)))
 
 
-def sets_contains(items: list[Any], wanted: list[Any]) -> bool:
-    return all(any(equal(item, held) for held in items) for item in wanted)
+def sets_contains(items: list[Any], subset: list[Any]) -> bool:
+    return all(any(equal(item, element) for element in items) for item in subset)
 
 
 LIBRARIES: dict[str, Callable[..., Any]] = {

@@ -45,10 +45,10 @@ def both_of(left: Closure, right: Closure) -> Closure:
     return both
 
 
-def _settles(other: Closure, frame: Frame, wanted: bool) -> bool:
+def _settles(other: Closure, frame: Frame, verdict: bool) -> bool:
     """Whether the other operand decides although one failed."""
     try:
-        return _truth(other(frame)) is wanted
+        return _truth(other(frame)) is verdict
     except EvaluationError:
         return False
 
@@ -73,23 +73,23 @@ def choice_of(test: Closure, yes: Closure, no: Closure) -> Closure:
 
 def value_or(name: str, optional: Closure, other: Closure) -> Closure:
     def choose(frame: Frame) -> Any:
-        found = optional(frame)
-        if not isinstance(found, Optional):
+        candidate = optional(frame)
+        if not isinstance(candidate, Optional):
             raise NoSuchOverload(name)
-        if found.present:
-            return found if name == "or" else found.value
+        if candidate.present:
+            return candidate if name == "or" else candidate.value
         return other(frame)
 
     return choose
 
 
-def quantifier(wanted: bool, range_: Closure, pairs: Any, var: str, var2: str, test: Closure) -> Closure:
+def quantifier(verdict: bool, range_: Closure, pairs: Any, var: str, var2: str, test: Closure) -> Closure:
     """`all` and `exists`: the first deciding item ends the loop. Errors count only if no item decides."""
 
     def quantify(frame: Frame) -> bool:
-        held = frame.variables
+        outer = frame.variables
         container = range_(frame)
-        inner = frame.variables = dict(held)
+        inner = frame.variables = dict(outer)
         failure: EvaluationError | None = None
         try:
             for item in pairs(container):
@@ -97,19 +97,19 @@ def quantifier(wanted: bool, range_: Closure, pairs: Any, var: str, var2: str, t
                     inner[var], inner[var2] = item
                 else:
                     inner[var] = item
-                frame.cost += 4 if wanted else 3
+                frame.cost += 4 if verdict else 3
                 try:
-                    if _truth(test(frame)) is wanted:
-                        return wanted
+                    if _truth(test(frame)) is verdict:
+                        return verdict
                 except EvaluationError as error:
                     failure = failure or error
                 if frame.cost > frame.limit:
                     raise CostExceeded
             frame.cost += 1
         finally:
-            frame.variables = held
+            frame.variables = outer
         if failure is not None:
             raise failure
-        return not wanted
+        return not verdict
 
     return quantify

@@ -108,9 +108,9 @@ class _Parser:
 
     def no_choice(self, start: Token) -> None:
         gap = self.text[start.at + len(start.text) : self.token.at]
-        found = "" if self.token.kind == "end" else self.token.text
+        text = "" if self.token.kind == "end" else self.token.text
         blanks = gap[len(gap.rstrip()) :]
-        self.wrong(f"no viable alternative at input '{start.text}{blanks}{found}'")
+        self.wrong(f"no viable alternative at input '{start.text}{blanks}{text}'")
 
     def recover(self, *follow: str) -> Node:
         """Continues at a token that may follow. Returns a placeholder for the skipped text."""

@@ -108,9 +108,9 @@ Bindings = dict[str, Type]
 
 def substitute(type_: Type, bindings: Bindings, *, free_to_dyn: bool = False) -> Type:
     if type_.kind == "param":
-        found = bindings.get(type_.name)
-        if found is not None:
-            return substitute(found, bindings, free_to_dyn=free_to_dyn)
+        binding = bindings.get(type_.name)
+        if binding is not None:
+            return substitute(binding, bindings, free_to_dyn=free_to_dyn)
         return DYN if free_to_dyn else type_
     if not type_.params:
         return type_
@@ -120,35 +120,35 @@ def substitute(type_: Type, bindings: Bindings, *, free_to_dyn: bool = False) ->
     )
 
 
-def assignable(given: Type, wanted: Type, bindings: Bindings) -> bool:
+def assignable(source: Type, target: Type, bindings: Bindings) -> bool:
     """Whether a value of type `given` fits type `wanted`. Binds type parameters, even on failure."""
-    if given is wanted:
+    if source is target:
         return True
-    if given.kind == "param" or wanted.kind == "param":
-        return _bind(given, wanted, bindings)
-    if given.kind in ("dyn", "error") or wanted.kind in ("dyn", "error"):
+    if source.kind == "param" or target.kind == "param":
+        return _bind(source, target, bindings)
+    if source.kind in ("dyn", "error") or target.kind in ("dyn", "error"):
         return True
-    if given.kind == "null":
-        return wanted.kind in _NULLABLE
-    if wanted.kind == "null":
-        return given.kind in _NULLABLE
-    if given.kind != wanted.kind or given.name != wanted.name or len(given.params) != len(wanted.params):
+    if source.kind == "null":
+        return target.kind in _NULLABLE
+    if target.kind == "null":
+        return source.kind in _NULLABLE
+    if source.kind != target.kind or source.name != target.name or len(source.params) != len(target.params):
         return False
-    if given.kind == "type":
+    if source.kind == "type":
         return True
-    return all(assignable(a, b, bindings) for a, b in zip(given.params, wanted.params, strict=True))
+    return all(assignable(a, b, bindings) for a, b in zip(source.params, target.params, strict=True))
 
 
-def _bind(given: Type, wanted: Type, bindings: Bindings) -> bool:
-    for param, other, forward in ((wanted, given, True), (given, wanted, False)):
+def _bind(source: Type, target: Type, bindings: Bindings) -> bool:
+    for param, other, forward in ((target, source, True), (source, target, False)):
         if param.kind != "param":
             continue
-        held = bindings.get(param.name)
-        if held is not None:
-            fits = assignable(other, held, bindings) if forward else assignable(held, other, bindings)
+        old = bindings.get(param.name)
+        if old is not None:
+            fits = assignable(other, old, bindings) if forward else assignable(old, other, bindings)
             if not fits:
                 return False
-            if (held.kind != "dyn" and other.kind == "dyn") or (held.kind == "null" and other.kind != "null"):
+            if (old.kind != "dyn" and other.kind == "dyn") or (old.kind == "null" and other.kind != "null"):
                 bindings[param.name] = other
             return True
         if other.kind == "param" and other.name == param.name:

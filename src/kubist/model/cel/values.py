@@ -65,8 +65,8 @@ class Timestamp:
     def __str__(self) -> str:
         moment = self.datetime()
         fraction = self.nanoseconds % 10**9
-        shown = f".{fraction:09d}".rstrip("0") if fraction else ""
-        return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{shown}Z"
+        decimals = f".{fraction:09d}".rstrip("0") if fraction else ""
+        return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{decimals}Z"
 
 
 def parse_duration(text: str) -> Duration:
@@ -169,8 +169,8 @@ def _equal_containers(a: list[Any] | dict[Any, Any], b: Any, steps: list[int]) -
         return all(key in b and same(value, b[key]) for key, value in a.items())
     if isinstance(a, MapList) or isinstance(b, MapList):
         keys: tuple[str, ...] = (a if isinstance(a, MapList) else b).keys  # type: ignore[assignment,union-attr]
-        held = {_key(item, keys): item for item in b}
-        return all((k := _key(item, keys)) in held and same(item, held[k]) for item in a)
+        by_key = {_key(item, keys): item for item in b}
+        return all((k := _key(item, keys)) in by_key and same(item, by_key[k]) for item in a)
     if isinstance(a, SetList) or isinstance(b, SetList):
         return all(any(same(x, y) for y in b) for x in a)
     return all(map(same, a, b))
@@ -187,7 +187,7 @@ def concatenated(a: list[Any], b: list[Any]) -> list[Any]:
         return a
     check_size(len(a) + len(b))
     if isinstance(a, SetList):
-        return SetList([*a, *(item for item in b if not any(equal(item, held) for held in a))])
+        return SetList([*a, *(item for item in b if not any(equal(item, element) for element in a))])
     if isinstance(a, MapList):
         keys = a.keys
         added = {_key(item, keys): item for item in b}

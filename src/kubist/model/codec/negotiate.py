@@ -145,9 +145,9 @@ def choose(header: str, endpoint: Endpoint) -> MediaType | None:
     for clause in parse_accept(header):
         for serializer in ALL:
             if clause.names(serializer):
-                found = _accepted(serializer, dict(clause.parameters), endpoint)
-                if found is not None:
-                    return found
+                media_type = _accepted(serializer, dict(clause.parameters), endpoint)
+                if media_type is not None:
+                    return media_type
     return None
 
 
@@ -188,18 +188,18 @@ def negotiate(header: str, endpoint: Endpoint, *, pretty: bool = False) -> Media
 def _negotiate(header: str, endpoint: Endpoint, pretty: bool) -> MediaType:
     if endpoint.literal and header:
         check_route(header, ALL + STREAMS if endpoint.watched else ALL)
-    found = choose(header, endpoint)
-    if found is None:
+    media_type = choose(header, endpoint)
+    if media_type is None:
         raise NotAcceptable(ALL)
-    return replace(found, pretty=True) if pretty and not found.pretty else found
+    return replace(media_type, pretty=True) if pretty and not media_type.pretty else media_type
 
 
 def negotiate_stream(header: str, endpoint: Endpoint) -> MediaType:
     """Representation of a watch. YAML is not available."""
-    found = negotiate(header, endpoint)
-    if found.serializer not in STREAMED:
+    media_type = negotiate(header, endpoint)
+    if media_type.serializer not in STREAMED:
         raise NotAcceptable(STREAMS)
-    return replace(found, pretty=False) if found.pretty else found
+    return replace(media_type, pretty=False) if media_type.pretty else media_type
 
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
@@ -207,8 +207,8 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
 def wants_pretty(query: dict[str, str], user_agent: str) -> bool:
     """Whether to indent the response: the query asks for it, or the user agent is curl, wget or a browser."""
-    asked = query.get("pretty")
-    return asked in _TRUE if asked else user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+    pretty = query.get("pretty")
+    return pretty in _TRUE if pretty else user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 _TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+"

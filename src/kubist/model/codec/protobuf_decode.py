@@ -46,11 +46,11 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
     readers = _readers.get(schema.name) or _compile(schema)
     out: dict[str, Any] = {}
     name = ""
-    found = fields(_octets(data), schema.name)
+    pairs = fields(_octets(data), schema.name)
     messages: dict[int, tuple[Reader, Any]] = {}
     repeated: set[int] = set()
     try:
-        for number, value in found:
+        for number, value in pairs:
             reader = readers.get(number)
             if reader is None:
                 continue
@@ -70,7 +70,7 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
                 key, item = _entry(read, value)
                 out.setdefault(name, {})[key] = item
         for number, ((how, name, read), value) in messages.items():
-            message = read(_joined(found, number) if number in repeated else value)
+            message = read(_joined(pairs, number) if number in repeated else value)
             if how == "message":
                 out[name] = message
             else:
@@ -81,9 +81,9 @@ def _struct(schema: Schema, data: Any) -> dict[str, Any]:
     return out
 
 
-def _joined(found: list[tuple[int, int | bytes]], number: int) -> bytes:
+def _joined(pairs: list[tuple[int, int | bytes]], number: int) -> bytes:
     """Contents of all fields with a number, joined to one message."""
-    return b"".join([_octets(value) for other, value in found if other == number])
+    return b"".join([_octets(value) for other, value in pairs if other == number])
 
 
 def _compile(schema: Schema) -> dict[int, Reader]:
@@ -243,11 +243,11 @@ def _int_or_string(value: Any) -> int | str:
 
 
 def _raw(value: Any) -> Any:
-    found: Any = None
+    obj: Any = None
     for number, content in fields(_octets(value), "RawExtension"):
         if number == 1:
-            found = parse(_octets(content)) if content else None
-    return found
+            obj = parse(_octets(content)) if content else None
+    return obj
 
 
 def _fields_v1(value: Any) -> Any:

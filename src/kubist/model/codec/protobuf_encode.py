@@ -32,8 +32,8 @@ def encode(schema: Schema, object: dict[str, Any]) -> bytes:
 
 
 def _encoder(schema: Schema) -> Encode:
-    found = _compiled.get(schema.name)
-    return found if found is not None else _compile(schema)
+    encoder = _compiled.get(schema.name)
+    return encoder if encoder is not None else _compile(schema)
 
 
 def _compile(schema: Schema) -> Encode:

@@ -65,7 +65,7 @@ def fields(data: bytes, message: str) -> list[tuple[int, int | bytes]]:
 
     `message` is its name, for error messages.
     """
-    found: list[tuple[int, int | bytes]] = []
+    pairs: list[tuple[int, int | bytes]] = []
     at, end = 0, len(data)
     while at < end:
         key = data[at]
@@ -81,23 +81,23 @@ def fields(data: bytes, message: str) -> list[tuple[int, int | bytes]]:
             stop = at + length
             if stop > end:
                 raise DecodeError(EOF)
-            found.append((number, data[at:stop]))
+            pairs.append((number, data[at:stop]))
             at = stop
         elif wire_type == VARINT and number:
             if at < end and (value := data[at]) < 0x80:
                 at += 1
             else:
                 value, at = read_varint(data, at)
-            found.append((number, value))
+            pairs.append((number, value))
         else:
-            at = _rare(data, at, number, wire_type, message, found)
+            at = _rare(data, at, number, wire_type, message, pairs)
             if at > end:
                 raise DecodeError(EOF)
-    return found
+    return pairs
 
 
 def _rare(
-    data: bytes, at: int, number: int, wire_type: int, message: str, found: list[tuple[int, int | bytes]]
+    data: bytes, at: int, number: int, wire_type: int, message: str, pairs: list[tuple[int, int | bytes]]
 ) -> int:
     """Handles rare wire types: floats, skipped fields and errors."""
     name = message.rpartition(".")[2]
@@ -106,10 +106,10 @@ def _rare(
     if not 0 < number < 1 << 29:
         raise DecodeError(f"proto: {name}: illegal tag {number} (wire type {wire_type})")
     if wire_type == FIXED64:
-        found.append((number, Fixed.from_bytes(data[at : at + 8], "little")))
+        pairs.append((number, Fixed.from_bytes(data[at : at + 8], "little")))
         return at + 8
     if wire_type in (FIXED32, START_GROUP):
-        found.append((number, Fixed(0)))
+        pairs.append((number, Fixed(0)))
         return at + 4 if wire_type == FIXED32 else _skip_group(data, at)
     raise DecodeError(f"proto: illegal wireType {wire_type}")
 

@@ -96,22 +96,22 @@ class _Writer:
         """Writes a mapping. The first key continues the current line; every other key starts a new line."""
         add = self.out.append
         begin, line = "", "\n" + " " * indent
-        for key, shown in _ordered(value):
+        for key, key_text in _ordered(value):
             item = value[key]
-            if not shown:
+            if not key_text:
                 add(f"{begin}? ")
                 self.string(key, indent + 2, indent + 2)
                 add(f"{line}: ")
                 self.nested(item, indent)
             else:
                 kind = type(item)
-                add(f"{begin}{shown}:")
+                add(f"{begin}{key_text}:")
                 if kind is str:
                     if _SIMPLE.fullmatch(item) and item not in WORDS:
                         add(" " + item)
                     else:
                         add(" ")
-                        self.string(item, indent + len(shown) + 2, indent + 2)
+                        self.string(item, indent + len(key_text) + 2, indent + 2)
                 elif kind is dict and item:
                     add(f"{line}  ")
                     self.mapping(item, indent + 2)
@@ -146,12 +146,12 @@ class _Writer:
             text = _NEXT_LINES.sub(_joined, text)
         if _UNCOMMON.search(text):
             raise _Uncommon
-        shown = _literal(text, indent) if "\n" in text else None
-        if shown is None:
-            shown = flow(text)
-            if " " in text and column + len(shown) > WIDTH:
-                shown = _folded(shown, column, indent)
-        self.out.append(shown)
+        scalar = _literal(text, indent) if "\n" in text else None
+        if scalar is None:
+            scalar = flow(text)
+            if " " in text and column + len(scalar) > WIDTH:
+                scalar = _folded(scalar, column, indent)
+        self.out.append(scalar)
 
 
 def _ordered(value: dict[str, Any]) -> Any:
@@ -195,13 +195,13 @@ def _literal(text: str, indent: int) -> str | None:
     return f"|{hint}{chomp}{body.removesuffix(chr(10))}"
 
 
-def _folded(shown: str, column: int, indent: int) -> str:
+def _folded(scalar: str, column: int, indent: int) -> str:
     """String broken at single blanks beyond WIDTH. Inside quotes, the first and last blank are never broken."""
-    quote = shown[0] if shown[0] in "'\"" else ""
+    quote = scalar[0] if scalar[0] in "'\"" else ""
     escaping = quote == '"'
     line = "\n" + " " * indent
     out: list[str] = []
-    words = shown.split(" ")
+    words = scalar.split(" ")
     last = len(words) - 1
     column += len(words[0])
     out.append(words[0])

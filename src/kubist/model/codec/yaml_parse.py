@@ -160,8 +160,8 @@ class _Builder:
 
     def _check_escapes(self, event: Any) -> None:
         written = self.slashes[event.start_mark.index : event.end_mark.index]
-        if found := re.match(r"(?:[^\\]|\\[^/])*\\/", written, re.DOTALL):
-            line = event.start_mark.line + found.group().count("\n")
+        if match := re.match(r"(?:[^\\]|\\[^/])*\\/", written, re.DOTALL):
+            line = event.start_mark.line + match.group().count("\n")
             raise DecodeError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
     def _alias(self, event: Any) -> tuple[Any, int]:

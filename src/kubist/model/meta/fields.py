@@ -52,8 +52,8 @@ def _shown(value: Any) -> str:
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    shown = f"Invalid value: {_shown(value)}"
-    return FieldError("FieldValueInvalid", field, f"{shown}: {detail}" if detail else shown)
+    message = f"Invalid value: {_shown(value)}"
+    return FieldError("FieldValueInvalid", field, f"{message}: {detail}" if detail else message)
 
 
 def required(field: str, detail: str = "") -> FieldError:
@@ -92,8 +92,8 @@ def too_many(field: str, actual: int, limit: int) -> FieldError:
     what = (
         f"must have at most {limit} item{'' if limit == 1 else 's'}" if limit >= 0 else "has too many items"
     )
-    shown = f"{actual}: " if actual >= 0 else ""
-    return FieldError("FieldValueTooMany", field, f"Too many: {shown}{what}")
+    prefix = f"{actual}: " if actual >= 0 else ""
+    return FieldError("FieldValueTooMany", field, f"Too many: {prefix}{what}")
 
 
 def internal(field: str, detail: str) -> FieldError:
@@ -102,14 +102,14 @@ def internal(field: str, detail: str) -> FieldError:
 
 def fitting(errors: Iterable[FieldError], limit: int = FITTING) -> list[FieldError]:
     """First errors up to `limit` bytes. For rules that show a whole list in every error."""
-    found: list[FieldError] = []
+    result: list[FieldError] = []
     size = 0
     for error in errors:
-        found.append(error)
+        result.append(error)
         size += len(error.body)
         if size > limit:
             break
-    return found
+    return result
 
 
 def summary(errors: Iterable[FieldError]) -> str:

@@ -37,10 +37,10 @@ def regex_error(what: str, regex: str, *examples: str) -> str:
     """Message for text that does not match a regular expression, with examples."""
     if not examples:
         return f"{what} (regex used for validation is '{regex}')"
-    shown = " or ".join(f"'{example}'" for example in examples[:1])
+    listing = " or ".join(f"'{example}'" for example in examples[:1])
     if len(examples) > 1:
-        shown = ",  or ".join(f"'{example}'" for example in examples)
-    return f"{what} (e.g. {shown}, regex used for validation is '{regex}')"
+        listing = ",  or ".join(f"'{example}'" for example in examples)
+    return f"{what} (e.g. {listing}, regex used for validation is '{regex}')"
 
 
 def max_length_error(limit: int) -> str:

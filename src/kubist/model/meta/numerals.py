@@ -73,8 +73,8 @@ def written(value: Any, exponent_digits: int = 1) -> str:
     sign, digits, _ = number.as_tuple()
     mantissa = f"{digits[0]}.{''.join(map(str, digits[1:]))}".removesuffix(".")
     exponent = number.adjusted()
-    shown = f"{abs(exponent):0{exponent_digits}d}"
-    return f"{'-' * sign}{mantissa}e{'-' if exponent < 0 else '+'}{shown}"
+    exponent_text = f"{abs(exponent):0{exponent_digits}d}"
+    return f"{'-' * sign}{mantissa}e{'-' if exponent < 0 else '+'}{exponent_text}"
 
 
 def _text(value: Any) -> str:

@@ -98,10 +98,10 @@ def validate_change(new: Meta, old: Meta, path: str = "metadata") -> Errors:
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()).difference(old.get("finalizers") or ()))
         if extra:
-            shown = ", ".join(quoted(name) for name in extra)
+            listing = ", ".join(quoted(name) for name in extra)
             detail = (
                 "no new finalizers can be added if the object is being deleted, found new finalizers "
-                f"[]string{{{shown}}}"
+                f"[]string{{{listing}}}"
             )
             errors.append(forbidden(f"{path}.finalizers", detail))
     if new.get("generation", 0) < old.get("generation", 0):
@@ -132,8 +132,8 @@ def _common(meta: Meta, path: str, *, finalizers: bool) -> Errors:
         errors += validate_annotations(annotations, f"{path}.annotations")
     if "ownerReferences" in meta and (owners := meta["ownerReferences"]):
         errors += validate_owner_references(owners, f"{path}.ownerReferences")
-    if finalizers and "finalizers" in meta and (given := meta["finalizers"]):
-        errors += validate_finalizers(given, f"{path}.finalizers")
+    if finalizers and "finalizers" in meta and (entries := meta["finalizers"]):
+        errors += validate_finalizers(entries, f"{path}.finalizers")
     if managers := meta.get("managedFields"):
         errors += validate_managed_fields(managers, f"{path}.managedFields")
     return errors
@@ -163,7 +163,7 @@ def validate_annotations(annotations: dict[str, str], path: str) -> Errors:
 def validate_owner_references(owners: Sequence[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
     controller = ""
-    shown = False
+    is_reported = False
     for owner in owners:
         api_version = owner.get("apiVersion", "")
         version = "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
@@ -178,8 +178,8 @@ def validate_owner_references(owners: Sequence[dict[str, Any]], path: str) -> Er
             errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
-            if controller and (not shown or len(owners) <= SHOWN_OWNERS):
-                shown = True
+            if controller and (not is_reported or len(owners) <= SHOWN_OWNERS):
+                is_reported = True
                 detail = (
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {name}'

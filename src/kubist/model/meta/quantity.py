@@ -200,15 +200,15 @@ _signed = re.compile(r"[eEinumkKMGTP]*[+-]?[0-9]*").fullmatch
 
 def _split(text: str) -> tuple[bool, str, str, str, str]:
     """Sign, number as written, integer digits without leading zeros, fraction and suffix."""
-    found = _number(text)
-    assert found is not None
-    zeros, integer, fraction = found[1], found[2], found[3]
-    if zeros and found.end() == len(text) and not integer and fraction is None:
+    match = _number(text)
+    assert match is not None
+    zeros, integer, fraction = match[1], match[2], match[3]
+    if zeros and match.end() == len(text) and not integer and fraction is None:
         return text[0] == "-", "0", "0", "", ""
-    suffix = text[found.end() :]
+    suffix = text[match.end() :]
     if suffix and not _signed(suffix):
         raise ValueError(FORMAT_WRONG)
-    return text[0] == "-", found[0], integer or "0", fraction or "", suffix
+    return text[0] == "-", match[0], integer or "0", fraction or "", suffix
 
 
 def _suffix(suffix: str) -> tuple[int, int, str]:

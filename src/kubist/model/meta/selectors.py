@@ -130,7 +130,7 @@ class _Parser:
     """Parser for `[!]key`, `key op value` and `key in (value, …)`, separated by commas."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = [_Token(found) for found in _token.findall(text)]
+        self.tokens = [_Token(token) for token in _token.findall(text)]
         self.tokens.append(_Token())
         self.position = 0
 
@@ -245,8 +245,8 @@ def label_selector(selector: dict[str, Any]) -> LabelSelector:
     for expression in expressions or ():
         operator = _STRUCTURED.get(expression.get("operator", ""))
         if operator is None:
-            shown = expression.get("operator", "")
-            raise ParseError(f'"{shown}" is not a valid label selector operator')
+            text = expression.get("operator", "")
+            raise ParseError(f'"{text}" is not a valid label selector operator')
         requirements.append(
             Requirement(expression.get("key", ""), operator, tuple(expression.get("values") or ()))
         )
@@ -294,9 +294,9 @@ class FieldSelector:
         return not self.requirements
 
     def matches(self, fields: dict[str, str]) -> bool:
-        for label, (wanted, unwanted) in self._by_label.items():
+        for label, (values, unwanted) in self._by_label.items():
             value = fields.get(label, "")
-            if value in unwanted or (wanted and (len(wanted) > 1 or value not in wanted)):
+            if value in unwanted or (values and (len(values) > 1 or value not in values)):
                 return False
         return True
 
@@ -319,11 +319,11 @@ _operator = re.compile("!=|==|=")
 def parse_field_selector(text: str) -> FieldSelector:
     requirements = []
     for term in sorted(filter(None, _terms.findall(text))):
-        found = _operator.search(term)
-        if found is None:
+        match = _operator.search(term)
+        if match is None:
             raise ParseError(f"invalid selector: '{text}'; can't understand '{term}'")
-        operator = "!=" if found[0] == "!=" else "="
-        label, value = term[: found.start()], _unescape(term[found.end() :])
+        operator = "!=" if match[0] == "!=" else "="
+        label, value = term[: match.start()], _unescape(term[match.end() :])
         if label or value:
             requirements.append((label, operator, value))
     return FieldSelector(tuple(requirements))
@@ -337,12 +337,12 @@ _escapes = re.compile(r"\\(.?)|[,=]", re.DOTALL)
 
 
 def _unescape(value: str) -> str:
-    def replacement(found: re.Match[str]) -> str:
-        escaped = found[1]
+    def replacement(match: re.Match[str]) -> str:
+        escaped = match[1]
         if escaped is None:
-            raise ParseError(f"invalid field selector: unescaped character in value: {ord(found[0])}")
+            raise ParseError(f"invalid field selector: unescaped character in value: {ord(match[0])}")
         if escaped not in ("\\", ",", "="):
-            raise ParseError(f"invalid field selector: invalid escape sequence: {found[0]}")
+            raise ParseError(f"invalid field selector: invalid escape sequence: {match[0]}")
         return escaped
 
     return _escapes.sub(replacement, value)
@@ -379,17 +379,17 @@ class MergedRequirements:
         self._needed.add(key)
 
     def matches(self, labels: Labels) -> bool:
-        found = 0
+        count = 0
         for key, value in labels.items():
             if key in self._absent or value in self._excluded.get(key, ()):
                 return False
             if key in self._needed:
-                found += 1
+                count += 1
                 if key in self._allowed and value not in self._allowed[key]:
                     return False
                 if not self._within(key, value):
                     return False
-        return found == len(self._needed)
+        return count == len(self._needed)
 
     def _within(self, key: str, value: str) -> bool:
         if key not in self._above and key not in self._below:

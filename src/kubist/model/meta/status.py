@@ -69,13 +69,13 @@ def unauthorized(message: str = "Unauthorized") -> APIError:
 
 def forbidden(group: str, resource: str, name: str, why: str) -> APIError:
     """403 for a resource request, or for a path if `resource` is empty."""
-    shown = (
+    message = (
         f'{qualified(resource, group)} "{name}" is forbidden: {why}'
         if name
         else f"{qualified(resource, group)} is forbidden: {why}"
     )
     return APIError(
-        403, "Forbidden", shown if resource else f"forbidden: {why}", _details(name, group, resource)
+        403, "Forbidden", message if resource else f"forbidden: {why}", _details(name, group, resource)
     )
 
 
@@ -127,8 +127,8 @@ def body_too_large(limit: int = BODY_BYTES) -> APIError:
 def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> APIError:
     """422 with all causes, or with the first ALL_CAUSES bytes of them. `kind` is the Kind, not the resource
     (some callers pass the resource, as the reference does)."""
-    found = errors if isinstance(errors, list) else list(errors)
-    errors = fitting(found, ALL_CAUSES)
+    all_errors = errors if isinstance(errors, list) else list(errors)
+    errors = fitting(all_errors, ALL_CAUSES)
     message = f'{qualified(kind, group)} "{name}" is invalid'
     if errors:
         message += f": {summary(errors)}"
@@ -136,8 +136,8 @@ def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> A
     details["causes"] = [error.cause() for error in errors]
     if not errors:
         del details["causes"]
-    elif len(errors) < len(found):
-        message += f" and {len(found) - len(errors)} more"
+    elif len(errors) < len(all_errors):
+        message += f" and {len(all_errors) - len(errors)} more"
     return APIError(422, "Invalid", message, details)
 
 

@@ -248,15 +248,15 @@ def _merge_elements(original: list[Any], patch: list[Any], key: str, schema: Sch
 # ── order: that of the patch; live elements that the patch does not name keep their live order in between ──
 
 
-def _ordered(merged: list[Any], wanted: list[Any], live: list[Any], key: str) -> list[Any]:
+def _ordered(merged: list[Any], patch_list: list[Any], live: list[Any], key: str) -> list[Any]:
     """Elements in the order of `wanted`. Elements that `wanted` does not name keep the order of `live`."""
     if key:
         identities = [_key_of(element, key) for element in merged]
-        wanted_at = _places([_key_of(element, key) for element in wanted])
+        wanted_at = _places([_key_of(element, key) for element in patch_list])
         live_at = _places([_key_of(element, key) for element in live])
     else:
         identities = [_identity(element) for element in merged]
-        wanted_at = _places([_identity(element) for element in wanted])
+        wanted_at = _places([_identity(element) for element in patch_list])
         live_at = _places([_identity(element) for element in live])
     pairs = list(zip(identities, merged, strict=True))
     named = _sorted([pair for pair in pairs if pair[0] in wanted_at], wanted_at)

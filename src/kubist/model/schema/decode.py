@@ -70,8 +70,8 @@ def decode(schema: Schema, value: Any, flags: Flags | None = None) -> Any:
 
 def converter(schema: Schema) -> Convert:
     """Decoder of a struct of the catalog. Compiled on first use."""
-    found = _compiled.get(schema.name)
-    return found if found is not None else compile_struct(schema)
+    convert = _compiled.get(schema.name)
+    return convert if convert is not None else compile_struct(schema)
 
 
 def compile_struct(schema: Schema) -> Convert:
@@ -82,11 +82,11 @@ def compile_struct(schema: Schema) -> Convert:
 
 def list_converter(schema: Schema) -> Convert:
     """Decoder of a list of structs. It needs no function call per item."""
-    found = _compiled_lists.get(schema.name)
-    if found is None:
+    convert = _compiled_lists.get(schema.name)
+    if convert is None:
         source = _Source(schema)
-        found = _compiled_lists[schema.name] = source.compiled("decode_list", source.of_list())
-    return found
+        convert = _compiled_lists[schema.name] = source.compiled("decode_list", source.of_list())
+    return convert
 
 
 class _Source:

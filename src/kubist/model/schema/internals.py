@@ -64,15 +64,15 @@ def _struct(name: str, value: Any) -> Object:
     if (convert := _CONVERTED.get(name)) is not None:
         value = convert(value)
     value = value or {}
-    shown: Object = {}
+    result: Object = {}
     for go_name, json_name, type in _structs()[name]:
         if go_name:
-            shown[go_name] = _shown(type, value.get(json_name))
+            result[go_name] = _shown(type, value.get(json_name))
         elif type == "metadata":
-            shown |= value.get("metadata") or {}
+            result |= value.get("metadata") or {}
         else:
-            shown |= _struct(type, value)
-    return shown
+            result |= _struct(type, value)
+    return result
 
 
 def _pod_spec(spec: Object | None) -> Object:

@@ -187,7 +187,7 @@ def kept(function: Callable[[Schema], T]) -> Callable[[Schema], T]:
             derived = schema.derived = {}
         if function in derived:
             return cast("T", derived[function])
-        found = derived[function] = function(schema)
-        return found
+        result = derived[function] = function(schema)
+        return result
 
     return value

@@ -91,9 +91,9 @@ _AS_JSON = {f"{_META}LabelSelector": (), f"{_META}ObjectMeta": ("labels",)}
 def dropped(schema: Schema, value: Any, path: Path = (), *, in_messages: bool = False) -> Iterator[Path]:
     """Paths of empty values that decoding drops; `in_messages`: only those that messages show."""
     if schema.type == "struct" and isinstance(value, dict):
-        shown = _AS_JSON.get(schema.name) if in_messages else None
+        names = _AS_JSON.get(schema.name) if in_messages else None
         for name, field in schema.fields.items():
-            if shown is not None and name not in shown:
+            if names is not None and name not in names:
                 continue
             item = value.get(name)
             if item:
@@ -177,12 +177,12 @@ def _changes_field(field: Field, value: Any) -> bool:
 
 def marked(schema: Schema, sent: Any, obj: Object) -> dict[Path, list[Any]]:
     """Changed lists of `obj` by path, each with an item more, so that it differs from every stored list."""
-    found: dict[Path, list[Any]] = {}
+    by_path: dict[Path, list[Any]] = {}
     for path in rewritten(schema, sent):
         value = _at(parent(obj, path), path[-1])
         if isinstance(value, list):
-            found[path] = [*value, None]
-    return found
+            by_path[path] = [*value, None]
+    return by_path
 
 
 def _at(inner: Any, step: str | int) -> Any:

@@ -60,19 +60,19 @@ def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = No
     return _told(schema, value, decoded, flags)
 
 
-def decode_value(schema: Schema, value: Any, *asked: str) -> Decoded:
+def decode_value(schema: Schema, value: Any, *options: str) -> Decoded:
     """Object of a parsed value without duplicate keys.
 
     `asked` may have KEEP_EMPTY, and WRAP: integers that do not fit lose their upper bits instead of being
     rejected.
     """
-    flags: Flags = list(asked)
+    flags: Flags = list(options)
     try:
         decoded = decode(schema, value, flags)
     except DecodeError:
-        if WRAP not in asked:
+        if WRAP not in options:
             raise
-        flags = list(asked)
+        flags = list(options)
         decoded = decode(schema, _wrapped(schema, value), flags)
     return _told(schema, value, decoded, flags)
 
@@ -129,13 +129,13 @@ def _decode_exactly(schema: Schema, body: bytes) -> Decoded:
     parsed, repeats = parse_repeats(body, Literal)
     flags: Flags = [KEEP_EMPTY]
     try:
-        value, found = resolve(schema, parsed, repeats)
+        value, messages = resolve(schema, parsed, repeats)
         decoded = decode(schema, value, flags)
     except DecodeError as error:
         raise first_mistake(schema, parsed, repeats) or error from None
     return Decoded(
         decoded,
-        found,
+        messages,
         EMPTY in flags,
         value if DROPPED in flags else None,
         value if DROPPED in flags or RESPELLED in flags else None,

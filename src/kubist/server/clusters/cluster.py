@@ -246,7 +246,7 @@ class Cluster:
         """The cluster as the control API shows it."""
         record = self.record
         state = "Running" if self.server is not None else "Unloaded"
-        found: Object = {
+        info: Object = {
             "name": record.name,
             "uid": record.uid,
             "path": logical_server.prefix(record.name),
@@ -258,5 +258,5 @@ class Cluster:
             "limits": record.limits.shown(),
         }
         if record.expires is not None:
-            found["expires"] = format_time(int(record.expires))
-        return found
+            info["expires"] = format_time(int(record.expires))
+        return info

@@ -147,8 +147,8 @@ class ClustersAPI:
 
     async def _list(self, _: Call) -> Object:
         """All clusters."""
-        found = self._clusters.found
-        return {"items": [found[name].shown() for name in sorted(found)]}
+        clusters = self._clusters.found
+        return {"items": [clusters[name].shown() for name in sorted(clusters)]}
 
     async def _create(self, call: Call) -> Object:
         """Creates a cluster and returns its kubeconfig."""

@@ -81,20 +81,20 @@ class Clusters:
     def _read(self, directory: Path) -> list[tuple[Record, Path, str]]:
         """Records, directories and tokens of the clusters on disk. Removes what a crash left behind."""
         files.make_directory(directory)
-        found = []
+        records = []
         for path in sorted(directory.iterdir()):
             try:
                 if path.name.startswith(HIDDEN) or not _has_record(path):
                     shutil.rmtree(path, ignore_errors=True)
                     continue
-                held = Record.from_json(json.loads((path / RECORD).read_bytes()))
-                record = self._with_issuer(replace(held, name=path.name))
-                if record != held:
+                stored = Record.from_json(json.loads((path / RECORD).read_bytes()))
+                record = self._with_issuer(replace(stored, name=path.name))
+                if record != stored:
                     _write_record(path, record)
-                found.append((record, path, credentials.read_token(path)))
+                records.append((record, path, credentials.read_token(path)))
             except (OSError, ValueError, TypeError, KeyError, StopIteration, IndexError) as error:
                 log.error("the cluster in %s is left out: %s: %s", path, type(error).__name__, error)
-        return found
+        return records
 
     def _with_issuer(self, record: Record) -> Record:
         """The record with the host's present address as the issuer of new tokens."""
@@ -117,10 +117,10 @@ class Clusters:
 
     def get(self, name: str) -> Cluster:
         """A cluster by its name. Raises 404."""
-        found = self.found.get(name)
-        if found is None:
+        cluster = self.found.get(name)
+        if cluster is None:
             raise status.not_found(GROUP, RESOURCE, name)
-        return found
+        return cluster
 
     async def create(self, spec: Spec) -> Cluster:
         """Creates a cluster. If that fails, nothing is left of it."""

@@ -52,8 +52,8 @@ class LimitedStore(StoreWrapper):
 
     async def update(self, key: str, value: bytes, expected: int, *, ttl: int = 0) -> int:
         if self._limits.bytes:
-            held = await self.inner.get(key)
-            grows = len(value) - (len(held.value) if held is not None else 0)
+            current = await self.inner.get(key)
+            grows = len(value) - (len(current.value) if current is not None else 0)
             if grows > 0:  # an object may always become smaller
                 self._check("bytes", self.bytes + self._pending[1] + grows, self._limits.bytes)
                 self._pending[1] += grows
@@ -63,8 +63,8 @@ class LimitedStore(StoreWrapper):
                     self._pending[1] -= grows
         return await self.inner.update(key, value, expected, ttl=ttl)
 
-    def _check(self, what: str, wanted: int, limit: int) -> None:
-        if limit and wanted > limit:
+    def _check(self, what: str, amount: int, limit: int) -> None:
+        if limit and amount > limit:
             raise status.APIError(
                 403,
                 "Forbidden",

@@ -112,11 +112,11 @@ class LogicalServer(Server):
     async def _renew(self, name: str) -> None:
         """Gives a namespace a UID of its own. Tools identify a cluster by the UID of kube-system."""
 
-        def change(found: Object) -> Object:
-            metadata = found["metadata"]
+        def change(obj: Object) -> Object:
+            metadata = obj["metadata"]
             metadata["uid"] = str(uuid.uuid4())
             metadata["creationTimestamp"] = times.now()
-            return found
+            return obj
 
         await self.registry.mutate("namespaces", name, "", change)
 
@@ -124,7 +124,7 @@ class LogicalServer(Server):
         """Publishes the CAs of this cluster and no others, also in a copy of another cluster."""
         data = Trust.of_config(self.config).data()
 
-        def change(found: Object) -> Object | None:
-            return None if found.get("data") == data else {**found, "data": data}
+        def change(obj: Object) -> Object | None:
+            return None if obj.get("data") == data else {**obj, "data": data}
 
         await self.registry.mutate("configmaps", TRUST, "kube-system", change)

@@ -31,8 +31,8 @@ async def apply(server: Server, token: str, manifests: Sequence[Object]) -> None
         try:
             await _apply(server, token, manifest)
         except status.APIError as error:
-            shown = f"{manifest.get('kind', '')} {_name(manifest)}".strip()
-            problem = fields.invalid(f"manifests[{index}]", shown, error.message)
+            label = f"{manifest.get('kind', '')} {_name(manifest)}".strip()
+            problem = fields.invalid(f"manifests[{index}]", label, error.message)
             raise status.invalid(GROUP, KIND, "", [problem]) from None
 
 
@@ -86,8 +86,8 @@ async def _established(server: Server, crd: Object) -> None:
     """Waits until the resource of a CRD is served."""
     name = _name(crd)
     for _ in range(CRD_STEPS):
-        found = server.registry.get("customresourcedefinitions", name, group="apiextensions.k8s.io") or {}
-        conditions = (found.get("status") or {}).get("conditions") or []
+        current = server.registry.get("customresourcedefinitions", name, group="apiextensions.k8s.io") or {}
+        conditions = (current.get("status") or {}).get("conditions") or []
         if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
             return
         for condition in conditions:

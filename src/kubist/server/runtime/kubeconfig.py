@@ -80,14 +80,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _merge_into(path: Path, config: dict[str, Any]) -> None:
     try:
-        found = yaml.safe_load(path.read_text()) or {}
+        old = yaml.safe_load(path.read_text()) or {}
     except FileNotFoundError:
-        found = {}
+        old = {}
     except (yaml.YAMLError, UnicodeDecodeError):
         raise ValueError(f"{path} is not a kubeconfig") from None
-    if not isinstance(found, dict) or not all(_is_named(found.get(part)) for part in PARTS):
+    if not isinstance(old, dict) or not all(_is_named(old.get(part)) for part in PARTS):
         raise ValueError(f"{path} is not a kubeconfig")
-    merged = {"apiVersion": "v1", "kind": "Config", **found}
+    merged = {"apiVersion": "v1", "kind": "Config", **old}
     for part in PARTS:
         ours = config[part]
         names = {item["name"] for item in ours}

@@ -74,9 +74,9 @@ def _make_certificates(config: Config, pki: Path) -> bool:
     """Makes the authority, the serving certificate and the certificate of the administrator, unless they can be used.
     Whether it made any. Raises CertificateError before it would replace a file of the user."""
     authority = _authority(pki)
-    wanted: dict[str, list[str]] = {"apiserver": _names(config), "admin": []}
+    by_name: dict[str, list[str]] = {"apiserver": _names(config), "admin": []}
     problems = {
-        name: _problem(pki / f"{name}.crt", pki / f"{name}.key", names) for name, names in wanted.items()
+        name: _problem(pki / f"{name}.crt", pki / f"{name}.key", names) for name, names in by_name.items()
     }
     if authority is None:
         problems = {name: problem or "its authority is lost" for name, problem in problems.items()}
@@ -92,7 +92,7 @@ def _make_certificates(config: Config, pki: Path) -> bool:
         authority.save(pki / "ca.crt", pki / "ca.key")
     for name in filter(problems.get, problems):
         pair = (
-            authority.issue_server(wanted[name]) if wanted[name] else authority.issue_client(*ADMINISTRATOR)
+            authority.issue_server(by_name[name]) if by_name[name] else authority.issue_client(*ADMINISTRATOR)
         )
         certificates.save(pair, pki / f"{name}.crt", pki / f"{name}.key")
     return any(problems.values())
@@ -102,10 +102,10 @@ def _authority(pki: Path) -> certificates.Authority | None:
     """Authority in the files. None if one of them is missing. Raises CertificateError if the key of the user's own
     authority is missing."""
     certificate, key = pki / "ca.crt", pki / "ca.key"
-    found = _read_certificate(certificate) if certificate.exists() else None
-    if found is not None and key.exists():
+    cert = _read_certificate(certificate) if certificate.exists() else None
+    if cert is not None and key.exists():
         return certificates.load_authority(certificate, key)
-    if found is not None and found.subject != certificates.subject(AUTHORITY):
+    if cert is not None and cert.subject != certificates.subject(AUTHORITY):
         raise CertificateError(
             f"{certificate} cannot be used: its key {key} is missing. Kubist did not make it: add the key, or delete "
             "the certificate so that Kubist makes its own"
@@ -131,11 +131,11 @@ def _problem(certificate: Path, key: Path, names: list[str]) -> str:
     """Reason why a certificate must be replaced; empty if there is none. Kubist renews its own early."""
     if not certificate.exists() or not key.exists():
         return f"the {'key' if certificate.exists() else 'certificate'} is missing"
-    found = _read_certificate(certificate)
-    early = RENEWAL if certificates.is_own(found) else datetime.timedelta()
-    if found.not_valid_after_utc <= datetime.datetime.now(datetime.UTC) + early:
+    cert = _read_certificate(certificate)
+    early = RENEWAL if certificates.is_own(cert) else datetime.timedelta()
+    if cert.not_valid_after_utc <= datetime.datetime.now(datetime.UTC) + early:
         return "the certificate has expired"
-    missing = certificates.missing_names(found, names)
+    missing = certificates.missing_names(cert, names)
     return (
         f"the certificate lacks the name{'s' if missing[1:] else ''} {', '.join(missing)}" if missing else ""
     )
@@ -199,7 +199,7 @@ def _is_current(certificate: Path, key: Path) -> bool:
     if not (certificate.exists() and key.exists()):
         return False
     try:
-        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        cert = x509.load_pem_x509_certificate(certificate.read_bytes())
     except ValueError:
         raise ValueError(certificate) from None
-    return found.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + RENEWAL
+    return cert.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + RENEWAL

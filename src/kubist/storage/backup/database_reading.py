@@ -32,8 +32,8 @@ def matches_digest(database: sqlite3.Connection) -> bool:
     """Whether the content is as it was when the digest was written. Files without a digest match."""
     if DIGEST_TABLE not in _tables(database):
         return True
-    found = database.execute(f"SELECT sha256 FROM {DIGEST_TABLE}").fetchone()
-    return found is not None and found[0] == _digest(database)
+    row = database.execute(f"SELECT sha256 FROM {DIGEST_TABLE}").fetchone()
+    return row is not None and row[0] == _digest(database)
 
 
 def _tables(database: sqlite3.Connection) -> list[str]:
@@ -117,14 +117,14 @@ def damages(connection: sqlite3.Connection) -> list[str]:
 
 def all_damages(connection: sqlite3.Connection) -> list[str]:
     """Like `damages`, and also the first value that contains no object."""
-    found = damages(connection)
-    if not found:
+    problems = damages(connection)
+    if not problems:
         for key, value in connection.execute(NEWEST):
             try:
                 stored_metadata(key, value)
             except ValueError as error:
                 return [str(error)]
-    return found
+    return problems
 
 
 def stored_metadata(key: str, value: bytes | None) -> dict[str, Any] | None:

@@ -48,21 +48,21 @@ async def _write_at_once(store: AtomicStore, writes: list[Write]) -> Conflict | 
 
 async def _write_each(store: Store, writes: list[Write]) -> Conflict | None:
     """Makes all changes that do not conflict. Returns the last conflict."""
-    found: Conflict | None = None
+    conflict: Conflict | None = None
     for write in writes:
         try:
             await _apply(store, write)
         except Conflict as lost:
-            found = lost
-    return found
+            conflict = lost
+    return conflict
 
 
 async def _difference(store: Store, values: Values, ttl: Callable[[str], int]) -> list[Write]:
     """Writes that turn the content of the store into `values`."""
-    held = {kv.key: kv for kv in (await store.scan(ROOT)).items}
-    writes = [Write(key, None, kv.mod_revision) for key, kv in held.items() if key not in values]
+    current = {kv.key: kv for kv in (await store.scan(ROOT)).items}
+    writes = [Write(key, None, kv.mod_revision) for key, kv in current.items() if key not in values]
     for key, value in values.items():
-        kv = held.get(key)
+        kv = current.get(key)
         if kv is None:
             writes.append(Write(key, value, 0, ttl(key)))
         elif kv.value != value:

@@ -75,9 +75,9 @@ def read_image(path: Path) -> StoreImage:
     if not path.is_file():
         raise OpenFailed(f"{path} does not exist: name the file of a snapshot or of `kubist backup`")
     with open_database(path, "file") as database:
-        found = all_damages(database)
-        if found:
-            raise StoreDamaged(f"{path} is damaged: {found[0]}. Choose another file")
+        problems = all_damages(database)
+        if problems:
+            raise StoreDamaged(f"{path} is damaged: {problems[0]}. Choose another file")
         revision = last_revision(database)
         values = SortedDict((row[0], KeyValue(*row)) for row in database.execute(_NEWEST))
         return StoreImage(revision, revision, values)

@@ -101,10 +101,10 @@ class Cache:
 
     async def _load(self) -> None:
         """Loads all known collections with one scan of the store. Keys of unknown collections are skipped."""
-        found: dict[Collection, list[tuple[str, Entry]]] = {
+        entries: dict[Collection, list[tuple[str, Entry]]] = {
             collection: [] for collection in self.collections.values()
         }
-        for collection in found:
+        for collection in entries:
             collection.read_anew()
         start, revision = "", 0
         while True:
@@ -113,8 +113,8 @@ class Cache:
             self.loaded += len(page.items)
             # The scan is in key order, so the keys of one collection are adjacent.
             for owner, kvs in groupby(page.items, self._owners()):
-                if owner is not None and owner in found:
-                    found[owner] += owner.read(kvs)
+                if owner is not None and owner in entries:
+                    entries[owner] += owner.read(kvs)
             if not page.more:
                 break
             start = page.items[-1].key + "\0"
@@ -122,7 +122,7 @@ class Cache:
         if self._feed is not None:
             self.resets += 1
             self.on_reset()
-        for collection, items in found.items():
+        for collection, items in entries.items():
             collection.fill(items, revision)
         self._reached(revision)
 
@@ -133,13 +133,13 @@ class Cache:
                 await self._feed
 
     def collection(self, kind: StoredKind) -> Collection:
-        found = self.collections.get(kind.prefix)
-        if found is None:
-            found = self.collections[kind.prefix] = Collection(self, kind)
+        collection = self.collections.get(kind.prefix)
+        if collection is None:
+            collection = self.collections[kind.prefix] = Collection(self, kind)
             image = self.starts_from
             if image is not None and kind.prefix in image.collections:
-                found.start_from(image.collections[kind.prefix], image.revision)
-        return found
+                collection.start_from(image.collections[kind.prefix], image.revision)
+        return collection
 
     def forget(self, prefix: str) -> None:
         self.collections.pop(prefix, None)
@@ -204,10 +204,10 @@ class Cache:
         """Collection of a key: `/registry/<resource>/…`, or with one more path segment (`services/specs`, API
         groups)."""
         end = key.find("/", len(ROOT)) + 1
-        found = collections.get(key[:end])
-        if found is None:
-            found = collections.get(key[: key.find("/", end) + 1])
-        return found
+        collection = collections.get(key[:end])
+        if collection is None:
+            collection = collections.get(key[: key.find("/", end) + 1])
+        return collection
 
     def _reached(self, revision: int) -> None:
         if revision <= self.revision:

@@ -110,8 +110,8 @@ class Collection:
             await cache.catch_up()
             if resets == cache.resets:
                 self.fill(items, revision)
-                held, self._held = self._held, []
-                self.apply([event for event in held if event.revision > revision])
+                events, self._held = self._held, []
+                self.apply([event for event in events if event.revision > revision])
 
     async def _scan(self) -> tuple[list[tuple[str, Entry]], int]:
         items: list[tuple[str, Entry]] = []
@@ -283,9 +283,9 @@ class Collection:
         if revision < self.cache.revision:
             # Compaction ends a revision for all readers, also for collections that have not changed since.
             await self.cache.store.get(self.kind.prefix, revision)
-        found = self.at(revision)
-        if found is not None:
-            return found
+        snapshot = self.at(revision)
+        if snapshot is not None:
+            return snapshot
         scan = await self.cache.store.scan(self.kind.prefix, revision=revision)
         past = Past(self.entries, self.cache.revision)
         then: dict[str, KeyValue] = {kv.key: kv for kv in scan.items}

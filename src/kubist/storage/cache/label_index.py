@@ -38,20 +38,20 @@ class LabelIndex:
 
     def remove(self, entry: Entry) -> None:
         value = entry.labels.get(self._label)
-        held = self._by_value.get(value) if value is not None else None
-        if value is not None and held is not None and held.pop(entry.key, None) is not None:
+        by_key = self._by_value.get(value) if value is not None else None
+        if value is not None and by_key is not None and by_key.pop(entry.key, None) is not None:
             self._ordered.pop(value, None)
-            if not held:
+            if not by_key:
                 del self._by_value[value]
 
     def find(self, value: str) -> list[Entry]:
-        found = self._ordered.get(value)
-        if found is None:
-            held = self._by_value.get(value)
-            if held is None:
+        entries = self._ordered.get(value)
+        if entries is None:
+            by_key = self._by_value.get(value)
+            if by_key is None:
                 return []
-            found = self._ordered[value] = [held[key] for key in sorted(held)]
-        return found
+            entries = self._ordered[value] = [by_key[key] for key in sorted(by_key)]
+        return entries
 
 
 class LabelIndexes:

@@ -45,8 +45,8 @@ class Past:
 
     def __getitem__(self, key: str) -> Entry:
         if key not in self._before:
-            found: Entry = self._today[key]
-            return found
+            current: Entry = self._today[key]
+            return current
         entry: Entry | None = self._before[key]
         if entry is None:
             raise KeyError(key)

@@ -162,17 +162,17 @@ class Choice:
         for place, (prefix, transformer) in enumerate(self.options):
             if not data.startswith(prefix):
                 continue
-            shown = prefix.decode() or "identity"
+            label = prefix.decode() or "identity"
             try:
                 opened, stale = transformer.open(data[len(prefix) :], context)
             except Unreadable as error:
                 # Identity has an empty prefix, so it also sees values of other providers. One cipher may have
                 # several providers.
                 if prefix:
-                    context.metrics.add(context.resource, "from_storage", shown, began, ok=False)
+                    context.metrics.add(context.resource, "from_storage", label, began, ok=False)
                     failures.append(str(error))
                 continue
-            context.metrics.add(context.resource, "from_storage", shown, began, ok=True)
+            context.metrics.add(context.resource, "from_storage", label, began, ok=True)
             return opened, stale or place > 0
         if failures:
             reasons = list(dict.fromkeys(failures))

@@ -69,8 +69,8 @@ class Encryption:
     def transformer(self, of: GroupResource) -> Transformer | None:
         """Transformer of a resource: the one of the most specific matching name. None: stored in plain text."""
         for name in (of, GroupResource(of.group, "*"), EVERYTHING):
-            if (found := self._transformers.get(name)) is not None:
-                return found
+            if (transformer := self._transformers.get(name)) is not None:
+                return transformer
         return None
 
 
@@ -110,16 +110,16 @@ def parse(config: Any) -> Encryption:
     errors = [*_shape(config), *_validate(config)]
     if errors:
         raise ValueError(fields.summary(errors))
-    found: dict[GroupResource, list[tuple[bytes, Transformer]]] = {}
+    rules: dict[GroupResource, list[tuple[bytes, Transformer]]] = {}
     for entry in config["resources"]:
         options = [_option(provider) for provider in entry["providers"]]
         for text in entry["resources"]:
             name = GroupResource.parse(text)
             for wider in (GroupResource(name.group, "*"), EVERYTHING):
-                if wider in found:
+                if wider in rules:
                     raise ValueError(f'resource "{name}" is masked by earlier rule "{wider}"')
-            found.setdefault(name, []).extend(options)
-    return Encryption({name: Choice(options, "no matching prefix found") for name, options in found.items()})
+            rules.setdefault(name, []).extend(options)
+    return Encryption({name: Choice(options, "no matching prefix found") for name, options in rules.items()})
 
 
 def _option(provider: dict[str, Any]) -> tuple[bytes, Transformer]:
@@ -146,14 +146,14 @@ def _shape(config: dict[str, Any]) -> Iterator[FieldError]:
             yield from _unknown(provider, f"{path}.providers[{j}].", KINDS)
 
 
-def _unknown(found: dict[str, Any], path: str, known: tuple[str, ...]) -> Iterator[FieldError]:
-    for name in found:
+def _unknown(mapping: dict[str, Any], path: str, known: tuple[str, ...]) -> Iterator[FieldError]:
+    for name in mapping:
         if name not in known:
             yield fields.invalid(f"{path}{name}", "", "unknown field")
 
 
-def _maps(found: Any) -> list[dict[str, Any]]:
-    return [item if isinstance(item, dict) else {} for item in found] if isinstance(found, list) else []
+def _maps(value: Any) -> list[dict[str, Any]]:
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 def _validate(config: dict[str, Any]) -> Iterator[FieldError]:
@@ -225,8 +225,8 @@ def _validate_provider(provider: dict[str, Any], path: str) -> Iterator[FieldErr
         yield fields.invalid(path, ", ".join(kinds), why)
     elif kinds[0] in PROVIDERS:
         sizes = PROVIDERS[kinds[0]].sizes
-        found = provider[kinds[0]]
-        keys = _maps(found.get("keys")) if isinstance(found, dict) else []
+        settings = provider[kinds[0]]
+        keys = _maps(settings.get("keys")) if isinstance(settings, dict) else []
         path = f"{path}.{kinds[0]}.keys"
         if not keys:
             yield fields.required(path, "at least one keys is required")

@@ -71,11 +71,11 @@ class Values:
     def _way(self, key: str) -> tuple[Transformer, DataContext] | None:
         """Transformer and context for a key. None: the value is stored in plain text."""
         end = key.find("/", len(ROOT)) + 1
-        found = self._ways.get(key[:end])
-        if found is None:
+        way = self._ways.get(key[:end])
+        if way is None:
             longer = key[: key.find("/", end) + 1]
-            found = self._ways.get(longer) or self._find(key[:end], longer)
-        transformer, resource = found
+            way = self._ways.get(longer) or self._find(key[:end], longer)
+        transformer, resource = way
         if transformer is None:
             return None
         name = (self._prefix + key[len(ROOT) - 1 :]).encode("utf-8", "surrogateescape")
@@ -110,8 +110,8 @@ class EncryptedStore(StoreWrapper):
     async def stale(self, key: str) -> bool:
         """Whether the value of a key must be rewritten although it is unchanged, because the key or provider
         changed."""
-        held = await self.inner.get(key)
-        return held is not None and self.values.stale(held)
+        kv = await self.inner.get(key)
+        return kv is not None and self.values.stale(kv)
 
     async def follow(self, path: str, *, every: float = RELOAD_SECONDS) -> AsyncIterator[None]:
         """Reloads the configuration file when its content changes. Yields after each successful reload."""

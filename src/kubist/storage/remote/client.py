@@ -175,8 +175,8 @@ class RemoteStore:
 
     def _settle(self) -> None:
         """Fails all pending requests, because no response will come."""
-        asked, self._asked = self._asked, {}
-        for answer in asked.values():
+        answers, self._asked = self._asked, {}
+        for answer in answers.values():
             if not answer.done():
                 answer.set_exception(_Lost() if self._open else Unavailable("the store is closed"))
 

@@ -118,12 +118,12 @@ def pair(kv: KeyValue | None) -> Pair | None:
     return None if kv is None else (kv.key, kv.value, kv.create_revision, kv.mod_revision)
 
 
-def key_value(found: Pair | None) -> KeyValue | None:
-    return None if found is None else KeyValue(*found)
+def key_value(raw: Pair | None) -> KeyValue | None:
+    return None if raw is None else KeyValue(*raw)
 
 
-def scan(found: Scan) -> Message:
-    return found.revision, [pair(kv) for kv in found.items], found.more
+def scan(page: Scan) -> Message:
+    return page.revision, [pair(kv) for kv in page.items], page.more
 
 
 def read_scan(message: Message) -> Scan:
@@ -131,8 +131,8 @@ def read_scan(message: Message) -> Scan:
     return Scan(revision, [KeyValue(*item) for item in items], more)
 
 
-def batch(found: Batch) -> Message:
-    return found.revision, [(e.revision, e.key, pair(e.kv), pair(e.prev)) for e in found.events]
+def batch(value: Batch) -> Message:
+    return value.revision, [(e.revision, e.key, pair(e.kv), pair(e.prev)) for e in value.events]
 
 
 def read_events(rows: Iterable[tuple[int, str, Pair | None, Pair | None]]) -> list[Event]:

@@ -230,10 +230,10 @@ def write_database(path: Path, image: StoreImage) -> None:
             "INSERT INTO changes VALUES (?, ?, ?, 0, ?)",
             ((kv.mod_revision, kv.key, kv.create_revision, kv.value) for kv in image.values.values()),
         )
-        held = {kv.mod_revision for kv in image.values.values()}
+        revisions = {kv.mod_revision for kv in image.values.values()}
         database.executemany(
             "INSERT OR IGNORE INTO expiries VALUES (?, ?)",
-            ((at, revision) for at, revision, _ in image.expiries if revision in held),
+            ((at, revision) for at, revision, _ in image.expiries if revision in revisions),
         )
         database.execute("UPDATE compaction SET revision = ?", (image.revision,))
         database.execute("COMMIT")

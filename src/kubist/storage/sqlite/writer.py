@@ -248,7 +248,7 @@ class Writer:
 
     def _append_all(self, group: _Group, revision: int, now: float) -> int:
         """Makes the changes of a group, if all its keys are as expected. Returns the revision that it reached."""
-        held: list[KeyValue | None] = []
+        values: list[KeyValue | None] = []
         for write in group.writes:
             try:
                 current = log.read_latest(self._cursor, write.key)
@@ -258,8 +258,8 @@ class Writer:
             if (0 if current is None else current.mod_revision) != write.expected:
                 group.outcome = Conflict(current)
                 return revision
-            held.append(current)
-        for write, current in zip(group.writes, held, strict=True):
+            values.append(current)
+        for write, current in zip(group.writes, values, strict=True):
             revision += 1
             self._events.append(log.append(self._cursor, revision, write.key, write.value, current))
             if write.ttl:

@@ -124,26 +124,26 @@ class FieldType:
     absent: Any = None
     """Stands for a value that is missing or of another type."""
 
-    def read(self, asked: Fields, name: str, default: Any) -> Any:
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
         """Value of a field; the default if it is missing or invalid."""
-        value = asked.take(name)
+        value = fields.take(name)
         is_bool = isinstance(value, bool) and self.kinds not in (bool, object)
         if value is not None and (is_bool or not isinstance(value, self.kinds)):
-            asked.reject(name, value, f"must be {self.called}")
+            fields.reject(name, value, f"must be {self.called}")
             value = None
         if value is None:
             value = self.absent
         if value is None:
             return default
-        return asked.convert(name, value, self.convert, default) if self.convert is not None else value
+        return fields.convert(name, value, self.convert, default) if self.convert is not None else value
 
 
 def text(problems: Callable[[str], Iterable[str]], absent: str | None = None, **schema: Any) -> FieldType:
     """String. `problems` returns what is wrong with one."""
 
     def check(value: str) -> str:
-        if found := list(problems(value)):
-            raise Invalid(*found)
+        if messages := list(problems(value)):
+            raise Invalid(*messages)
         return value
 
     return FieldType({"type": "string"} | schema, str, "a string", check, absent)

@@ -62,8 +62,8 @@ class Fault:
     def _to_cut(self) -> int:
         """Open watches that this fault is going to cut."""
         return sum(
-            isinstance(found.writer, _FaultyWriter) and found.writer.is_to_cut(self)
-            for found in self.watchers
+            isinstance(watcher.writer, _FaultyWriter) and watcher.writer.is_to_cut(self)
+            for watcher in self.watchers
         )
 
     def counts(self) -> bool:

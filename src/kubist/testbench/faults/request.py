@@ -73,10 +73,10 @@ class FaultRequest:
         if not request.body or (self.info.verb not in ("create", "update") and kind != APPLY):
             return None
         try:
-            found = self._decoded(kind, request.body)
+            value = self._decoded(kind, request.body)
         except Exception:  # the verb reports it
             return None
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
 
     def _decoded(self, kind: str, body: bytes) -> Any:
         if kind == PROTOBUF:

@@ -26,13 +26,13 @@ def applies(ctx: Context, version: int) -> bool:
         return False
     if query.get("continue") or query.get("resourceVersionMatch") == "Exact":
         return False
-    asked = unsigned(query.get("resourceVersion") or "0")
+    query_version = unsigned(query.get("resourceVersion") or "0")
     if (
         ctx.info.verb == "watch"
-        and (query.get("sendInitialEvents") or ("false" if asked else "true")) == "false"
+        and (query.get("sendInitialEvents") or ("false" if query_version else "true")) == "false"
     ):
         return False
-    return isinstance(asked, int) and asked <= version
+    return isinstance(query_version, int) and query_version <= version
 
 
 def make_stale(ctx: ResourceRequest, version: int) -> None:

@@ -212,8 +212,8 @@ class Recorder:
         recorded.id = next(self._numbers)
         recordings = self._matching(ctx) if self._recordings else []
         if recordings:
-            shown = answer if isinstance(answer, Response) and _is_shown(ctx, answer) else None
-            recorded.keep(shown, self._changes(recorded, revision, shown))
+            response = answer if isinstance(answer, Response) and _is_shown(ctx, answer) else None
+            recorded.keep(response, self._changes(recorded, revision, response))
         elif recorded.status >= 400 and isinstance(answer, Response):
             recorded.keep(answer, [])
         if self._recent is not None:
@@ -228,7 +228,7 @@ class Recorder:
         request = FaultRequest(self._api, ctx)
         if ctx.name:
             request.name = ctx.name  # that of a created object is known without its body
-        return [found for found in self._recordings.values() if found.filters.is_plausible(request)]
+        return [each for each in self._recordings.values() if each.filters.is_plausible(request)]
 
     def _changes(self, recorded: Recorded, revision: int, answer: Response | None) -> list[Change]:
         """Changes of the stored object that the request made; of a deletecollection, all its deletions."""
@@ -295,7 +295,7 @@ def _key(change: Change) -> str:
 
 def _version(answer: Response) -> int:
     """Resource version of the object in a response; 0 if it has none."""
-    shown = response_object(answer)
-    metadata = shown.get("metadata") if shown is not None else None
+    obj = response_object(answer)
+    metadata = obj.get("metadata") if obj is not None else None
     version = metadata.get("resourceVersion", "") if isinstance(metadata, dict) else ""
     return int(version) if isinstance(version, str) and version.isdecimal() else 0

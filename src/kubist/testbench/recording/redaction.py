@@ -97,11 +97,11 @@ def redact_delete_options(options: Any) -> Any:
     return options
 
 
-def hidden_fields(sent: Any, shown: Any) -> Any:
+def hidden_fields(sent: Any, redaction: Any) -> Any:
     """Fields of an object whose values redaction has replaced, as they were sent."""
     if not isinstance(sent, dict):
         return sent
-    return {name: value for name, value in sent.items() if shown[name] != value}
+    return {name: value for name, value in sent.items() if redaction[name] != value}
 
 
 def _shown_precondition(name: str, value: Any) -> Any:
@@ -176,21 +176,21 @@ def _redact_token(holder: Any) -> None:
 def _texts(sent: Any) -> list[str]:
     """Values of the data of a Secret, or of the operations of a JSON patch."""
     if isinstance(sent, list):
-        found = [operation.get("value") for operation in sent if isinstance(operation, dict)]
+        stack = [operation.get("value") for operation in sent if isinstance(operation, dict)]
     elif isinstance(sent, dict):
-        found = [value for name, value in sent.items() if not _is_open(sent, name)]
+        stack = [value for name, value in sent.items() if not _is_open(sent, name)]
     else:
-        found = []
+        stack = []
     texts = []
-    while found:
-        value = found.pop()
+    while stack:
+        value = stack.pop()
         if isinstance(value, str):
             texts.append(value)
         elif isinstance(value, (dict, list)):
-            found += value.values() if isinstance(value, dict) else value
+            stack += value.values() if isinstance(value, dict) else value
     return texts
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    found = value.get(name)
-    return found if isinstance(found, list) else []
+    items = value.get(name)
+    return items if isinstance(items, list) else []

@@ -133,10 +133,10 @@ class Recorded:
             omitted.append(name)
             return None
         if is_secret and request.method == "DELETE":
-            shown = state[name] = redact_delete_options(read_body(request.body, content_type))
-            return hidden_fields(sent, shown)
-        shown = read_body(request.body, content_type) if is_secret else sent
-        state[name] = hide(shown, is_secret=is_secret, has_token=self._has_token)
+            body = state[name] = redact_delete_options(read_body(request.body, content_type))
+            return hidden_fields(sent, body)
+        body = read_body(request.body, content_type) if is_secret else sent
+        state[name] = hide(body, is_secret=is_secret, has_token=self._has_token)
         return sent
 
     def _add_response(self, state: Object, sent: Any, is_secret: bool) -> None:
@@ -150,14 +150,14 @@ class Recorded:
             state["events"] = self.watcher.sent
         if faults := acted_on(self.ctx):
             state["faults"] = faults
-        shown = response_object(self.answer) if self.answer is not None else None
-        if shown is None:
+        obj = response_object(self.answer) if self.answer is not None else None
+        if obj is None:
             return
-        if shown.get("kind") == "Status" and self.status >= 400:
-            state["reason"] = shown.get("reason", "")
+        if obj.get("kind") == "Status" and self.status >= 400:
+            state["reason"] = obj.get("reason", "")
             if is_secret and self.ctx.request.body:
-                redact_message(shown, sent)
-        state["responseObject"] = redact(shown, is_secret=is_secret, has_token=self._has_token)
+                redact_message(obj, sent)
+        state["responseObject"] = redact(obj, is_secret=is_secret, has_token=self._has_token)
 
     def _add_changes(self, state: Object, is_secret: bool) -> None:
         if self.ctx.info.verb == "deletecollection" and self.changes:
@@ -189,8 +189,8 @@ def response_object(answer: Response) -> Object | None:
     """Object in the body of a response; None if it has none."""
     body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
     content_type = next((value for name, value in answer.headers if name.lower() == b"content-type"), b"")
-    shown = read_body(body, content_type.decode("latin-1")) if body else None
-    return shown if isinstance(shown, dict) else None
+    obj = read_body(body, content_type.decode("latin-1")) if body else None
+    return obj if isinstance(obj, dict) else None
 
 
 def _length(answer: Response) -> int:

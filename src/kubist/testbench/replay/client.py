@@ -74,10 +74,10 @@ class ReplayClient:
             self._connection.close()
             raise ConnectionError(f"{method} {target}: the response is malformed: {error}") from None
         try:
-            found = orjson.loads(raw) if raw else {}
+            content = orjson.loads(raw) if raw else {}
         except ValueError:
-            found = {}
-        return response.status, found if isinstance(found, dict) else {}
+            content = {}
+        return response.status, content if isinstance(content, dict) else {}
 
     def close(self) -> None:
         self._connection.close()
@@ -115,8 +115,8 @@ def _named(path: Path, document: Object, plural: str, kind: str, name: Any) -> O
     entries = document.get(plural)
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
-            found: Object = entry[kind]
-            return found
+            config: Object = entry[kind]
+            return config
     raise ValueError(f'{path}: {plural}: there is no {kind} "{name or ""}"')
 
 

@@ -95,11 +95,11 @@ class Report:
             "differing": self.differing,
             "skipped": self.skipped,
             "differences": [
-                {name: getattr(found, name) for name in ("line", "request", "recorded", "status", "message")}
-                for found in self.differences
+                {name: getattr(item, name) for name in ("line", "request", "recorded", "status", "message")}
+                for item in self.differences
             ],
             "skips": [
-                {"line": found.line, "request": found.request, "reason": found.reason} for found in self.skips
+                {"line": item.line, "request": item.request, "reason": item.reason} for item in self.skips
             ],
         }
 
@@ -251,9 +251,9 @@ class Mapping:
             if not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
                 continue
             namespace, name = _identity(item)
-            found = left.pop((self.text(namespace), self.text(name)), None)
-            if found is not None:
-                self.learn(item, found)
+            match = left.pop((self.text(namespace), self.text(name)), None)
+            if match is not None:
+                self.learn(item, match)
             elif item["metadata"].get("generateName"):
                 unknown.append(item)
         generated: dict[tuple[str, str], list[Object]] = {}
@@ -272,9 +272,9 @@ class Mapping:
     def text(self, text: str) -> str:
         """A text with the uids and names of the new cluster."""
         if self._uids:
-            text = _UID.sub(lambda found: self._uids.get(found[0], found[0]), text)
+            text = _UID.sub(lambda match: self._uids.get(match[0], match[0]), text)
         if self._names:
-            text = _WORD.sub(lambda found: self._names.get(found[0], found[0]), text)
+            text = _WORD.sub(lambda match: self._names.get(match[0], match[0]), text)
         return text
 
     def body(self, value: Any, field: str = "") -> Any:

@@ -107,18 +107,18 @@ def read_line(line: bytes | str, number: int, *, impersonate: bool) -> Step | No
     if not line.strip():
         return None
     try:
-        found = orjson.loads(line)
+        entry = orjson.loads(line)
     except ValueError as error:
         raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         raise ValueError("must be a JSON object")
-    version = found.get("apiVersion")
+    version = entry.get("apiVersion")
     if isinstance(version, str) and version.startswith(AUDIT_GROUP):
-        step = _audit_step(found, number)
-    elif "dropped" in found and "method" not in found:
+        step = _audit_step(entry, number)
+    elif "dropped" in entry and "method" not in entry:
         return None
     else:
-        step = _recorded_step(found, number)
+        step = _recorded_step(entry, number)
     if step is not None and step.status == NOT_MODIFIED:
         step.status = OK  # the header If-None-Match is not recorded
     if step is not None and not step.skip:
@@ -126,47 +126,47 @@ def read_line(line: bytes | str, number: int, *, impersonate: bool) -> Step | No
     return step
 
 
-def _typed(found: Object, name: str, kind: type, called: str, default: Any) -> Any:
-    value = found.get(name, default)
+def _typed(obj: Object, name: str, kind: type, called: str, default: Any) -> Any:
+    value = obj.get(name, default)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise ValueError(f"{name}: must be {called}")
     return value
 
 
-def _text(found: Object, name: str, default: str = "") -> str:
-    return str(_typed(found, name, str, "a string", default))
+def _text(obj: Object, name: str, default: str = "") -> str:
+    return str(_typed(obj, name, str, "a string", default))
 
 
-def _recorded_step(found: Object, number: int) -> Step:
+def _recorded_step(entry: Object, number: int) -> Step:
     for name in ("method", "path"):
-        if name not in found:
+        if name not in entry:
             raise ValueError(f"{name}: is missing; this is no line of a recording or audit log")
-    method, path = _text(found, "method"), _text(found, "path")
+    method, path = _text(entry, "method"), _text(entry, "path")
     if method not in METHODS:
         raise ValueError(f"method: must be one of {', '.join(METHODS)}")
     _check_path(path, "path")
-    omitted = _typed(found, "omitted", list, "a list", [])
+    omitted = _typed(entry, "omitted", list, "a list", [])
     is_patch = method == "PATCH"
     step = Step(
         number,
         method,
         path,
-        _text(found, "query"),
-        _typed(found, "status", int, "a whole number", 0),
-        body=found.get("patch" if is_patch else "requestObject"),
-        content_type=_text(found, "patchType" if is_patch else "contentType", "application/json"),
-        user=_text(found, "user"),
-        groups=_groups(found),
+        _text(entry, "query"),
+        _typed(entry, "status", int, "a whole number", 0),
+        body=entry.get("patch" if is_patch else "requestObject"),
+        content_type=_text(entry, "patchType" if is_patch else "contentType", "application/json"),
+        user=_text(entry, "user"),
+        groups=_groups(entry),
     )
     # The response may be a Table; the stored object is not.
     for name in ("responseObject", "after"):
-        if isinstance(found.get(name), dict):
-            step.response = found[name]
+        if isinstance(entry.get(name), dict):
+            step.response = entry[name]
     if "patch" in omitted or "requestObject" in omitted:
         step.skip = "the recording omitted its body"
-    elif any(map(_made_response, _typed(found, "faults", list, "a list", []))):
+    elif any(map(_made_response, _typed(entry, "faults", list, "a list", []))):
         step.skip = "a fault rule made its response"
-    elif found.get("closed") and "after" not in found and "before" not in found:
+    elif entry.get("closed") and "after" not in entry and "before" not in entry:
         step.skip = "its connection was closed before it took effect"
     return step
 
@@ -178,8 +178,8 @@ def _made_response(fault: Any) -> bool:
     return fault.get("close") == "before" or any(action in fault for action in MADE_RESPONSES)
 
 
-def _groups(found: Object) -> list[str]:
-    groups = _typed(found, "groups", list, "a list of strings", [])
+def _groups(obj: Object) -> list[str]:
+    groups = _typed(obj, "groups", list, "a list of strings", [])
     if not all(isinstance(group, str) for group in groups):
         raise ValueError("groups: must be a list of strings")
     return list(groups)
@@ -190,29 +190,29 @@ def _check_path(path: str, name: str) -> None:
         raise ValueError(f"{name}: must start with / and have no blanks")
 
 
-def _audit_step(found: Object, number: int) -> Step | None:
-    if found.get("kind") != "Event":
+def _audit_step(entry: Object, number: int) -> Step | None:
+    if entry.get("kind") != "Event":
         raise ValueError("kind: must be Event; write one event a line")
-    stage = _text(found, "stage")
+    stage = _text(entry, "stage")
     if stage not in ("ResponseComplete", "Panic", "RequestReceived", "ResponseStarted"):
         raise ValueError("stage: must be RequestReceived, ResponseStarted, ResponseComplete or Panic")
-    verb, uri, level = _text(found, "verb"), _text(found, "requestURI"), _text(found, "level")
+    verb, uri, level = _text(entry, "verb"), _text(entry, "requestURI"), _text(entry, "level")
     _check_path(uri, "requestURI")
     if stage != "ResponseComplete":
         return None
     path, _, query = uri.partition("?")
-    user = found.get("impersonatedUser") or _typed(found, "user", dict, "an object", {})
-    status = _typed(found, "responseStatus", dict, "an object", {})
+    user = entry.get("impersonatedUser") or _typed(entry, "user", dict, "an object", {})
+    status = _typed(entry, "responseStatus", dict, "an object", {})
     step = Step(
         number,
         AUDIT_METHODS.get(verb, "GET"),
         path,
         query,
         _typed(status, "code", int, "a whole number", 0),
-        body=found.get("requestObject"),
+        body=entry.get("requestObject"),
         user=_text(user, "username"),
         groups=_groups(user),
-        response=found.get("responseObject") if isinstance(found.get("responseObject"), dict) else None,
+        response=entry.get("responseObject") if isinstance(entry.get("responseObject"), dict) else None,
     )
     if verb not in AUDIT_METHODS:
         step.skip = f'the verb "{verb}" is unknown'

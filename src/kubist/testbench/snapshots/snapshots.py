@@ -49,8 +49,8 @@ class Snapshots:
 
     async def list_all(self) -> list[Object]:
         async with self._lock:
-            found = await asyncio.to_thread(self._infos)
-        return [_state(name, info) for name, info in found.items()]
+            infos = await asyncio.to_thread(self._infos)
+        return [_state(name, info) for name, info in infos.items()]
 
     async def get(self, name: str) -> Object:
         async with self._lock:
@@ -140,13 +140,13 @@ class Snapshots:
 
     def _infos(self) -> dict[str, SnapshotInfo]:
         """All readable snapshots by name, in order of their names."""
-        found: dict[str, SnapshotInfo] = {}
+        infos: dict[str, SnapshotInfo] = {}
         for path in self._files():
             try:
-                found[path.name.removesuffix(SUFFIX)] = read_info(path)
+                infos[path.name.removesuffix(SUFFIX)] = read_info(path)
             except OpenFailed as error:
                 log.warning("snapshot left out: %s", error)
-        return found
+        return infos
 
     def _files(self) -> list[Path]:
         if not self._directory.is_dir():
@@ -156,11 +156,11 @@ class Snapshots:
     def _check_room(self, size: int) -> None:
         """Raises 409 if another snapshot of this size exceeds a limit."""
         files.make_directory(self._directory)
-        found = self._files()
-        if len(found) >= MOST_SNAPSHOTS:
-            conflict(f"there are {len(found)} snapshots, the most that a server keeps: delete one")
-        held = sum(path.stat().st_size for path in found)
-        if held + size > MOST_BYTES:
+        paths = self._files()
+        if len(paths) >= MOST_SNAPSHOTS:
+            conflict(f"there are {len(paths)} snapshots, the most that a server keeps: delete one")
+        total = sum(path.stat().st_size for path in paths)
+        if total + size > MOST_BYTES:
             conflict(f"the snapshots of a server take at most {MOST_BYTES >> 20} MiB: delete one")
 
 

@@ -112,12 +112,12 @@ def import_paths() -> list[str]:
 
 def _provide_kubectl(target: Path, directory: Path) -> None:
     """Links the kubectl of PATH. Without one, writes an executable that says so."""
-    found = _installed_kubectl(directory)
-    if found is None:
+    kubectl = _installed_kubectl(directory)
+    if kubectl is None:
         _write(target, _NO_KUBECTL.format(directory=shlex.quote(str(directory))))
-    elif not target.is_symlink() or os.readlink(target) != found:
+    elif not target.is_symlink() or os.readlink(target) != kubectl:
         draft = Path(tempfile.mkdtemp(dir=target.parent)) / "kubectl"
-        draft.symlink_to(found)
+        draft.symlink_to(kubectl)
         draft.replace(target)
         draft.parent.rmdir()
 
@@ -125,9 +125,9 @@ def _provide_kubectl(target: Path, directory: Path) -> None:
 def _installed_kubectl(directory: Path) -> str | None:
     """Path of the user's kubectl, not of one in the assets."""
     for folder in os.get_exec_path():
-        found = shutil.which("kubectl", path=folder)
-        if found is not None and directory.resolve() not in Path(os.path.abspath(found)).parents:
-            return os.path.abspath(found)
+        kubectl = shutil.which("kubectl", path=folder)
+        if kubectl is not None and directory.resolve() not in Path(os.path.abspath(kubectl)).parents:
+            return os.path.abspath(kubectl)
     return None
 
 

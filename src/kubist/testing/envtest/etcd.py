@@ -92,24 +92,24 @@ def usage() -> str:
 
 def parse(arguments: "Iterable[str]") -> "dict[str, str]":
     """Values of the flags, by the rules of Go's `flag` package: one dash or two, value after `=` or a space."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     rest = iter(arguments)
     for word in rest:
         if not word.startswith("-") or word in ("-", "--"):
             raise FlagError(f"unexpected argument {word!r}: this command takes flags only")
         name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if name in ("h", "help"):
-            found["help"] = "true"
+            flags["help"] = "true"
         elif name in SWITCHES:
-            found[name] = value if equals else "true"
+            flags[name] = value if equals else "true"
         elif name in SETTINGS or name.startswith("experimental-"):
             following = value if equals else next(rest, None)
             if following is None:
                 raise FlagError(f"flag needs an argument: -{name}")
-            found[name] = following
+            flags[name] = following
         else:
             raise FlagError(f"flag provided but not defined: -{name}")
-    return found
+    return flags
 
 
 def listen(url: str) -> _socket.socket:
@@ -120,8 +120,8 @@ def listen(url: str) -> _socket.socket:
         raise ValueError(f'--listen-client-urls: "{url}" is not a URL with a port')
     if scheme != "http":
         raise ValueError(f'--listen-client-urls: "{url}": the stand-in serves http only')
-    found = _socket.getaddrinfo(host.strip("[]"), int(port), 0, _socket.SOCK_STREAM)
-    family, kind, protocol, _, where = min(found, key=lambda one: one[0] != _socket.AF_INET)
+    addresses = _socket.getaddrinfo(host.strip("[]"), int(port), 0, _socket.SOCK_STREAM)
+    family, kind, protocol, _, where = min(addresses, key=lambda one: one[0] != _socket.AF_INET)
     listener = _socket.socket(family, kind, protocol)
     listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     try:

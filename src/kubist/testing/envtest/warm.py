@@ -53,8 +53,8 @@ def check_folder(directory: Path) -> None:
     if len(os.fsencode(path)) > _LONGEST_PATH:
         raise ValueError(f"{path} is too long for a Unix socket: choose another directory for the assets")
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    found = path.parent.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    info = path.parent.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
         raise ValueError(f"{path.parent} must be a directory that only its owner can use (mode 0700)")
 
 
@@ -139,10 +139,10 @@ class _Listener:
 def _stamp(path: Path) -> tuple[int, int]:
     """Values that change when a file is replaced."""
     try:
-        found = path.lstat()
+        info = path.lstat()
     except OSError:
         return 0, 0
-    return found.st_ino, found.st_mtime_ns
+    return info.st_ino, info.st_mtime_ns
 
 
 def _run_server(connection: socket.socket, identity: str, run: Callable[[list[str]], int]) -> int:

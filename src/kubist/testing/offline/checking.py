@@ -71,8 +71,8 @@ class Checker:
         the old state, which take effect with those of the manifests."""
         checked = {manifest.index: Checked(manifest) for manifest in manifests}
         self._report.objects += checked.values()
-        given = {_key(manifest) for manifest in manifests}
-        context = [manifest for manifest in context if _key(manifest) not in given]
+        keys = {_key(manifest) for manifest in manifests}
+        context = [manifest for manifest in context if _key(manifest) not in keys]
         for manifest in context:
             checked[manifest.index] = Checked(manifest)
         known = {manifest.index for manifest in context}
@@ -137,19 +137,19 @@ class Checker:
             text = f"{manifest.kind} has no apiVersion{hint}"
             checked.add(ERROR, "UnknownKind", text, line=manifest.line_of("kind"))
             return None
-        found = self._server.find(manifest.api_version, manifest.kind)
-        if found is None:
+        resource = self._server.find(manifest.api_version, manifest.kind)
+        if resource is None:
             hint = suggest_kind(manifest.api_version, manifest.kind, resources)
             message = f'no kind "{manifest.kind}" is registered for version "{manifest.api_version}"'
             message += hint or "; is a CRD missing? Name its file or directory with --crds"
             severity = WARNING if self._options.allow_unknown_kinds else ERROR
             checked.add(severity, "UnknownKind", message, line=manifest.line_of("kind"))
             return None
-        if found.namespaced:
+        if resource.namespaced:
             checked.namespace = manifest.namespace or self._options.namespace
-        item = _Item(checked, found, is_context)
-        held = self._state.entry(found, checked.namespace, manifest.name) if manifest.name else None
-        item.old = held.object() if held is not None else None
+        item = _Item(checked, resource, is_context)
+        entry = self._state.entry(resource, checked.namespace, manifest.name) if manifest.name else None
+        item.old = entry.object() if entry is not None else None
         return item
 
     def _is_duplicate(self, item: _Item) -> bool:
@@ -169,7 +169,7 @@ class Checker:
             used = {
                 manifest.namespace or self._options.namespace
                 for manifest in manifests
-                if (found := self._server.find(manifest.api_version, manifest.kind)) and found.namespaced
+                if (match := self._server.find(manifest.api_version, manifest.kind)) and match.namespaced
             }
             for name in sorted(used):
                 await self._state.ensure_namespace(name)
@@ -177,9 +177,9 @@ class Checker:
 
     async def _activate(self, policies: list[Object]) -> None:
         for policy in policies:
-            found = self._server.find(policy["apiVersion"], policy["kind"])
-            if found is not None:
-                await self._state.apply(found, "", policy["metadata"]["name"], policy)
+            resource = self._server.find(policy["apiVersion"], policy["kind"])
+            if resource is not None:
+                await self._state.apply(resource, "", policy["metadata"]["name"], policy)
 
     async def _send(self, item: _Item, identity: Identity | None, *, dry_run: bool) -> None:
         answer = await self._request(item, identity, dry_run=dry_run)
@@ -215,7 +215,7 @@ class Checker:
                 "POST", path, sent, query=query, content_type=content_type, identity=identity
             )
         if self._state.is_current(resource, checked.namespace, manifest):
-            metadata = {key: held for key, held in value["metadata"].items() if key != "resourceVersion"}
+            metadata = {key: entry for key, entry in value["metadata"].items() if key != "resourceVersion"}
             sent = orjson.dumps({**value, "metadata": metadata})
         path = path_of(resource, checked.namespace, manifest.name)
         query += "&force=true"

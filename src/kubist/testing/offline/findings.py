@@ -129,9 +129,9 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         """All findings, by file and line."""
-        found = [*self.problems, *(finding for checked in self.objects for finding in checked.findings)]
+        findings = [*self.problems, *(finding for checked in self.objects for finding in checked.findings)]
         order = {file: number for number, file in enumerate(self.files)}
-        return sorted(found, key=lambda each: (order.get(each.file, len(order)), each.file, each.line))
+        return sorted(findings, key=lambda each: (order.get(each.file, len(order)), each.file, each.line))
 
     @property
     def errors(self) -> list[Finding]:
@@ -196,19 +196,19 @@ def add_status(checked: Checked, status: Object, *, prefix: str = "", severity: 
 
 def _complaints(message: str) -> Iterator[tuple[str, str, str, int]]:
     """Reason, text, field and line of every complaint in a strict decoding error."""
-    for found in _COMPLAINT.finditer(message):
-        kind, where, line, _ = found.groups()
+    for match in _COMPLAINT.finditer(message):
+        kind, where, line, _ = match.groups()
         if kind:
-            yield f"{kind.capitalize()}Field", found[0], where, 0
+            yield f"{kind.capitalize()}Field", match[0], where, 0
         else:
-            yield "DuplicateField", found[0], "", int(line)
+            yield "DuplicateField", match[0], "", int(line)
 
 
 def _field_of(message: str) -> str:
     """The field that a message without causes is about, as far as its text says."""
     for pattern in (_MISTYPED, _TYPED_FIELD, _LEADING_FIELD):
-        if found := pattern.search(message[:4096]):
-            return found[1].strip(".")
+        if match := pattern.search(message[:4096]):
+            return match[1].strip(".")
     return ""
 
 

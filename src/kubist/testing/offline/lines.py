@@ -60,9 +60,9 @@ class Lines:
         for at, (index, name) in enumerate(parts):
             # A key may contain dots: the rest of the text may be one key.
             rest = ".".join(name or index for index, name in parts[at:])
-            found = [(*path, int(index))] if index.isdecimal() and len(index) < 10 else []
-            found += [(*path, index.strip("\"'"))] if index else [(*path, name), (*path, rest)]
-            known = next((each for each in found if each in self._lines), None)
+            candidates = [(*path, int(index))] if index.isdecimal() and len(index) < 10 else []
+            candidates += [(*path, index.strip("\"'"))] if index else [(*path, name), (*path, rest)]
+            known = next((each for each in candidates if each in self._lines), None)
             if known is None:
                 break
             path = known

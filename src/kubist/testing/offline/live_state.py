@@ -93,17 +93,17 @@ class LiveServer:
         path = path_of(resource, namespace)
         if resource.namespaced and not namespace:
             path = path.replace("/namespaces//", "/", 1)
-        found: list[Object] = []
+        items: list[Object] = []
         more = ""
         while True:
             page = await self.get(f"{path}?limit={PAGE}{more}")
             if not isinstance(page, dict):
-                return found
+                return items
             for item in page.get("items") or ():
-                found.append({"apiVersion": resource.api_version, "kind": resource.kind, **item})
+                items.append({"apiVersion": resource.api_version, "kind": resource.kind, **item})
             token = (page.get("metadata") or {}).get("continue")
             if not token:
-                return found
+                return items
             more = f"&continue={quote(token)}"
 
 
@@ -126,15 +126,15 @@ class LiveState:
         named = {}
         used = {namespace}
         for manifest in manifests:
-            found = self._server.find(manifest.api_version, manifest.kind)
-            if found is None or not manifest.name:
+            kind = self._server.find(manifest.api_version, manifest.kind)
+            if kind is None or not manifest.name:
                 continue
-            where = (manifest.namespace or namespace) if found.namespaced else ""
-            if found.namespaced:
+            where = (manifest.namespace or namespace) if kind.namespaced else ""
+            if kind.namespaced:
                 used.add(where)
             elif manifest.kind == "Namespace":
                 used.add(manifest.name)
-            stored = self._stored(found)
+            stored = self._stored(kind)
             named[stored.key(where, manifest.name)] = (stored, path_of(stored, where, manifest.name))
         spaces = self._kinds([("v1", "Namespace")])[0]
         for name in used:
@@ -162,9 +162,9 @@ class LiveState:
                 await self._state.establish(crd["metadata"]["name"])
 
     async def _load_context(self, parameters: set[order.KindKey], namespaces: set[str]) -> None:
-        wanted = [*_CLASSES, *parameters, *(_ROLES if self._with_roles else ())]
+        kinds = [*_CLASSES, *parameters, *(_ROLES if self._with_roles else ())]
         inside = [*_IN_NAMESPACES, *(_ROLES_IN_NAMESPACES if self._with_roles else ())]
-        lists = [(resource, "") for resource in self._kinds(wanted)]
+        lists = [(resource, "") for resource in self._kinds(kinds)]
         lists += [(resource, name) for resource in self._kinds(inside) for name in sorted(namespaces)]
         listed = await _all(self._live.list(resource, name) for resource, name in lists)
         for (resource, _), objects in zip(lists, listed, strict=True):
@@ -175,8 +175,8 @@ class LiveState:
         await self._state.insert(resource, obj)
 
     def _kinds(self, kinds: Iterable[order.KindKey]) -> list[Resource]:
-        found = (self._server.find(version, kind) for version, kind in kinds)
-        return [self._stored(resource) for resource in found if resource is not None]
+        resources = (self._server.find(version, kind) for version, kind in kinds)
+        return [self._stored(resource) for resource in resources if resource is not None]
 
     def _stored(self, resource: Resource) -> Resource:
         """The resource in the version of stored objects, if clients can read it."""

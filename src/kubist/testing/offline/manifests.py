@@ -145,23 +145,23 @@ class Reader:
             self._unreadable(str(path), error)
 
     def _file(self, path: Path) -> None:
-        shown = os.path.normpath(path)
+        name = os.path.normpath(path)
         real = os.path.realpath(path)
         if real in self._read or any(
-            fnmatch(shown, each) or fnmatch(path.name, each) for each in self._exclude
+            fnmatch(name, each) or fnmatch(path.name, each) for each in self._exclude
         ):
             return
         self._read.add(real)
-        self.files.setdefault(shown)
+        self.files.setdefault(name)
         try:
             if not path.is_file() and path.exists():
                 raise OSError(0, "it is not a regular file")
             with path.open("rb") as file:
                 body = file.read(FILE_LIMIT + 1)
         except (OSError, ValueError) as error:
-            self._unreadable(shown, error)
+            self._unreadable(name, error)
             return
-        self._documents(shown, body)
+        self._documents(name, body)
 
     def _unreadable(self, file: str, error: Exception) -> None:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -258,7 +258,7 @@ def split(body: bytes) -> Iterator[tuple[int, bytes]]:
     if body.lstrip()[:1] == b"{" and (parts := _json_texts(body)) is not None:
         yield from parts
         return
-    starts = [0, *(found.start() for found in _MARKER.finditer(body) if found.start())]
+    starts = [0, *(match.start() for match in _MARKER.finditer(body) if match.start())]
     pending = b""
     line = pending_line = 1
     for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
@@ -272,26 +272,26 @@ def split(body: bytes) -> Iterator[tuple[int, bytes]]:
         if b"%" in text and _DIRECTIVES.match(text):
             pending, pending_line = text, first
         elif not _WITHOUT_CONTENT.match(text):
-            found = _LEADING.match(text) if not text.lstrip().startswith(b"%") else None
-            skipped = found.end() if found else 0
+            match = _LEADING.match(text) if not text.lstrip().startswith(b"%") else None
+            skipped = match.end() if match else 0
             yield first + text.count(b"\n", 0, skipped), text[skipped:]
         line += count
 
 
 def _json_texts(body: bytes) -> list[tuple[int, bytes]] | None:
     """Concatenated JSON objects, each with its first line. None if the text is not JSON."""
-    found = []
+    texts = []
     line, at, decoder = 1, 0, json.JSONDecoder()
     try:
         text = body.decode()
         while (start := _next_word(text, at)) < len(text):
             line += text.count("\n", at, start)
             _, at = decoder.raw_decode(text, start)
-            found.append((line, text[start:at].encode()))
+            texts.append((line, text[start:at].encode()))
             line += text.count("\n", start, at)
     except (ValueError, RecursionError):
         return None
-    return found
+    return texts
 
 
 def _next_word(text: str, at: int) -> int:

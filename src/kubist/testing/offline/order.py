@@ -33,13 +33,13 @@ KindKey = tuple[str, str]
 
 def parameter_kinds(policies: Iterable[Object]) -> set[KindKey]:
     """apiVersion and kind of the parameters of policies."""
-    found = set()
+    kinds = set()
     for policy in policies:
         spec = policy.get("spec")
         kind = spec.get("paramKind") if isinstance(spec, dict) else None
         if isinstance(kind, dict):
-            found.add((str(kind.get("apiVersion")), str(kind.get("kind"))))
-    return found
+            kinds.add((str(kind.get("apiVersion")), str(kind.get("kind"))))
+    return kinds
 
 
 def is_policy(manifest: Manifest) -> bool:

@@ -79,10 +79,10 @@ def junit(report: Report, *, fail_on_warning: bool = False) -> str:
         name = problem.object or f"line {problem.line}"
         cases.setdefault(problem.file, []).append((name, problem.line, [problem]))
     root = ElementTree.Element("testsuites", name="kubist validate")
-    for file, found in cases.items():
+    for file, file_cases in cases.items():
         suite = ElementTree.SubElement(root, "testsuite", name=_xml(file), errors="0", skipped="0")
         failures = 0
-        for name, line, findings in found:
+        for name, line, findings in file_cases:
             case = ElementTree.SubElement(
                 suite, "testcase", name=_xml(name), classname=_xml(file), file=_xml(file), line=str(line)
             )
@@ -97,7 +97,7 @@ def junit(report: Report, *, fail_on_warning: bool = False) -> str:
             if passing:
                 output = ElementTree.SubElement(case, "system-out")
                 output.text = _xml("\n".join(f"{each.severity}: {_said(each)}" for each in passing))
-        suite.set("tests", str(len(found)))
+        suite.set("tests", str(len(file_cases)))
         suite.set("failures", str(failures))
     for counted in ("tests", "failures"):
         root.set(counted, str(sum(int(suite.get(counted, "0")) for suite in root)))
@@ -246,7 +246,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _object(checked: Checked, with_objects: bool) -> dict[str, Any]:
     manifest = checked.manifest
-    shown = {
+    result = {
         "file": manifest.file,
         "line": manifest.line,
         "apiVersion": manifest.api_version,
@@ -256,8 +256,8 @@ def _object(checked: Checked, with_objects: bool) -> dict[str, Any]:
         "valid": not checked.is_rejected,
     }
     if with_objects:
-        shown["stored"] = stored_object(checked)
-    return shown
+        result["stored"] = stored_object(checked)
+    return result
 
 
 def stored_object(checked: Checked) -> Object | None:

@@ -43,9 +43,9 @@ class State:
         return self.server.registry.collection(resource).get(resource.key(namespace, name))
 
     def has_namespace(self, name: str) -> bool:
-        found = self.server.find("v1", "Namespace")
-        assert found is not None
-        return self.entry(found, "", name) is not None
+        resource = self.server.find("v1", "Namespace")
+        assert resource is not None
+        return self.entry(resource, "", name) is not None
 
     async def ensure_namespace(self, name: str) -> None:
         """Creates a namespace if it does not exist, with the service account that a control loop creates there."""
@@ -91,11 +91,11 @@ class State:
         namespace = obj["metadata"].get("namespace", "")
         if version := obj["metadata"].pop("resourceVersion", ""):
             self._versions[resource.key(namespace, obj["metadata"]["name"])] = version
-        held = self.entry(resource, namespace, obj["metadata"]["name"])
-        if held is None:
+        entry = self.entry(resource, namespace, obj["metadata"]["name"])
+        if entry is None:
             await self.server.registry.insert(resource, namespace, obj)
         else:
-            await self.server.registry.replace(resource, held, obj)
+            await self.server.registry.replace(resource, entry, obj)
 
     def is_current(self, resource: Resource, namespace: str, manifest: Manifest) -> bool:
         """Whether a manifest has the resourceVersion that the object had on its own server."""
@@ -104,9 +104,9 @@ class State:
 
     async def restore(self, resource: Resource, namespace: str, name: str, old: Object) -> None:
         """Puts an object back to an earlier version."""
-        held = self.entry(resource, namespace, name)
-        if held is not None:
-            await self.server.registry.replace(resource, held, old)
+        entry = self.entry(resource, namespace, name)
+        if entry is not None:
+            await self.server.registry.replace(resource, entry, old)
 
     async def establish(self, name: str) -> tuple[str, str]:
         """Waits until a CRD is served. Returns reason and message if it cannot be."""
@@ -168,9 +168,9 @@ class OldState:
         that the old state has and does not define is theirs."""
         missing = {(crd.api_version, crd.name) for crd in crds if order.is_crd(crd)}
         missing -= {(crd.api_version, crd.name) for crd in manifests if order.is_crd(crd)}
-        wanted = {(manifest.api_version.rpartition("/")[0], manifest.kind) for manifest in manifests}
+        kinds = {(manifest.api_version.rpartition("/")[0], manifest.kind) for manifest in manifests}
         for crd in crds:
-            if (crd.api_version, crd.name) in missing and _defined_by(crd) in wanted:
+            if (crd.api_version, crd.name) in missing and _defined_by(crd) in kinds:
                 await self._store(crd, order.CRDS)  # its own check reports its errors
         for stage, manifest in order.in_order(manifests, set()):
             if stage != order.POLICIES:
@@ -179,16 +179,16 @@ class OldState:
 
     async def _store(self, manifest: Manifest, stage: int) -> Checked:
         checked = Checked(manifest)
-        found = self._server.find(manifest.api_version, manifest.kind)
-        if found is None or not manifest.name:
+        resource = self._server.find(manifest.api_version, manifest.kind)
+        if resource is None or not manifest.name:
             text = "the old state has an object of a kind that is not known, or without a name; it is ignored"
             checked.add(WARNING, "OldState", text)
             return checked
-        if found.namespaced:
+        if resource.namespaced:
             checked.namespace = manifest.namespace or self._namespace
             await self._state.ensure_namespace(checked.namespace)
         value = without_webhook(manifest.value) if stage == order.CRDS else manifest.value
-        answer = await self._state.apply(found, checked.namespace, manifest.name, value)
+        answer = await self._state.apply(resource, checked.namespace, manifest.name, value)
         if not answer.is_success:
             add_status(checked, answer.status, severity=WARNING)
         elif stage == order.CRDS:

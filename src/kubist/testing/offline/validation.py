@@ -132,10 +132,10 @@ def _old_state(inputs: Inputs, report: Report) -> tuple[LiveServer | None, list[
     if not Path(inputs.against).exists():
         raise ValueError(f"{inputs.against} does not exist; name a directory of manifests or a kubeconfig")
     reader = Reader(inputs.exclude)
-    found = reader.read([Path(inputs.against)])
+    manifests = reader.read([Path(inputs.against)])
     report.problems += [dataclasses.replace(of_problem(each), severity=WARNING) for each in reader.problems]
     report.is_complete &= not any(problem.is_unreadable for problem in reader.problems)
-    return None, found
+    return None, manifests
 
 
 def is_kubeconfig(path: Path) -> bool:

@@ -31,10 +31,10 @@ class Denials:
 
     async def _read(self) -> list[RecordedRequest]:
         bench = self._cluster.inner.bench
-        found = bench.recorder.after(self._first) if bench is not None else []
+        requests = bench.recorder.after(self._first) if bench is not None else []
         return [
             RecordedRequest(recorded.state())
-            for recorded in found
+            for recorded in requests
             if recorded.status == FORBIDDEN and not recorded.user_agent.startswith(TEST_AGENT)
         ]
 

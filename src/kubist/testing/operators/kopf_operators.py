@@ -115,11 +115,11 @@ class KopfOperators:
         if grace is not None and grace < 0:
             raise ValueError(f"grace must be a number of seconds, not {grace}")
         files, modules = self._sort(sources)
-        given = [namespaces] if isinstance(namespaces, str) else list(namespaces)
+        namespace_list = [namespaces] if isinstance(namespaces, str) else list(namespaces)
         options = {
             "standalone": "peering_name" not in options,
-            "clusterwide": not given,
-            "namespaces": given,
+            "clusterwide": not namespace_list,
+            "namespaces": namespace_list,
             **options,
         }
         account: Account = self._cluster if user is None else user
@@ -151,12 +151,12 @@ class KopfOperators:
             if isinstance(source, str) and not source.endswith(".py") and os.sep not in source:
                 modules.append(source)
                 continue
-            found = [path for path in (self._directory / source, Path(source)) if path.is_file()]
-            if not found:
+            paths = [path for path in (self._directory / source, Path(source)) if path.is_file()]
+            if not paths:
                 raise FileNotFoundError(
                     f"there is no operator {source}, neither here nor in {self._directory}"
                 )
-            files.append(str(found[0].resolve()))
+            files.append(str(paths[0].resolve()))
         return files, modules
 
     def _check_process(self, sources: Sequence[str | Path], options: Mapping[str, Any]) -> None:
@@ -214,8 +214,8 @@ class KopfOperators:
     ) -> None:
         """Waits until the operator is ready and the server has all its watches."""
         try:
-            wanted = operator.watches(deadline)
-            while missing := missing_watches(wanted, _watches(self._watchers(account) - before)):
+            expected = operator.watches(deadline)
+            while missing := missing_watches(expected, _watches(self._watchers(account) - before)):
                 if end := operator.end:
                     raise operator.failure(end)
                 if time.perf_counter() > deadline:
@@ -234,8 +234,8 @@ only once."""
 
 def _cluster_of(account: Account) -> Cluster:
     """Cluster of a user, or the cluster itself."""
-    found: Any = account
-    cluster: Cluster = getattr(found, "cluster", found)
+    holder: Any = account
+    cluster: Cluster = getattr(holder, "cluster", holder)
     return cluster
 
 

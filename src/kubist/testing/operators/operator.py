@@ -61,10 +61,10 @@ class Operator:
         return "".join(list(self._lines))
 
     def failure(self, what: str) -> OperatorFailed:
-        shown = "".join(list(self._lines)[-SHOWN:]).rstrip() or "(no output)"
+        output = "".join(list(self._lines)[-SHOWN:]).rstrip() or "(no output)"
         denials = self._denials.text()
         seen = f"\n{denials}\n" if denials else " "
-        return OperatorFailed(f"operator {self.title} {what}.{seen}Its output:\n{shown}")
+        return OperatorFailed(f"operator {self.title} {what}.{seen}Its output:\n{output}")
 
     @property
     def is_running(self) -> bool:
@@ -91,7 +91,7 @@ class ProcessOperator(Operator):
         self,
         title: str,
         denials: Denials,
-        given: Mapping[str, Any],
+        settings: Mapping[str, Any],
         env: Mapping[str, str],
         directory: Path,
     ) -> None:
@@ -101,7 +101,7 @@ class ProcessOperator(Operator):
         try:
             # -P: the directory of the program is not a source of modules.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(program), json.dumps(given)],
+                [sys.executable, "-P", str(program), json.dumps(settings)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -267,9 +267,9 @@ class _Log(logging.Handler):
         self._logger.setLevel(self._level)
 
 
-def missing_watches(wanted: Iterable[Watch], open_: Iterable[Watch]) -> list[str]:
+def missing_watches(expected: Iterable[Watch], open_: Iterable[Watch]) -> list[str]:
     """Resources whose watch is not open yet, such as `widgets.example.com in default`."""
-    left = sorted(set(wanted) - set(open_))
+    left = sorted(set(expected) - set(open_))
     return [
         f"{resource}.{group}".rstrip(".") + (f" in {namespace}" if namespace else "")
         for group, resource, namespace in left

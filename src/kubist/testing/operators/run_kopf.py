@@ -130,11 +130,11 @@ async def _operate(grace: float, on_hang: Callable[[], None], **options: Any) ->
 async def _close_connections(loop: asyncio.AbstractEventLoop) -> None:
     """Waits until connections of the operator are closed, because Python warns about connections of an ended loop."""
     for _ in range(CLOSE_TRIES):
-        found = list(getattr(loop, "_transports", {}).values())
-        if all(getattr(transport, "_sock", None) is None for transport in found):
+        transports = list(getattr(loop, "_transports", {}).values())
+        if all(getattr(transport, "_sock", None) is None for transport in transports):
             return
         await asyncio.sleep(PAUSE)
-    for transport in found:
+    for transport in transports:
         transport.abort()
     await asyncio.sleep(PAUSE)
 
@@ -164,8 +164,8 @@ def _is_informed(insights: Any) -> bool:
 def _watches(insights: Any) -> list[Watch]:
     if insights is None:
         return []
-    found = itertools.product(set(insights.watched_resources), set(insights.namespaces))
-    return sorted((resource.group, resource.plural, namespace or "") for resource, namespace in found)
+    pairs = itertools.product(set(insights.watched_resources), set(insights.namespaces))
+    return sorted((resource.group, resource.plural, namespace or "") for resource, namespace in pairs)
 
 
 def main() -> None:
@@ -173,7 +173,7 @@ def main() -> None:
     # Saves start-up time, and kopf is no dependency of Kubist.
     import kopf
 
-    given = json.loads(sys.argv[1])
+    config = json.loads(sys.argv[1])
     channel = int(os.environ.pop(READY_FD))
 
     def tell(watches: list[Watch]) -> None:
@@ -181,10 +181,10 @@ def main() -> None:
         os.close(channel)
 
     sys.path.insert(0, os.getcwd())
-    kopf.configure(**given["logging"])
-    load(given["files"], given["modules"])
+    kopf.configure(**config["logging"])
+    load(config["files"], config["modules"])
     # Python waits for threads before it exits.
-    run(given["options"], tell, grace=given["grace"], on_hang=lambda: os.kill(os.getpid(), signal.SIGKILL))
+    run(config["options"], tell, grace=config["grace"], on_hang=lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ class AdmissionRequest:
     @property
     def resource(self) -> str:
         """Resource, with its group: `pods`, `deployments.apps`."""
-        found = self.raw["resource"]
-        return f"{found['resource']}.{found['group']}" if found.get("group") else str(found["resource"])
+        gvr = self.raw["resource"]
+        return f"{gvr['resource']}.{gvr['group']}" if gvr.get("group") else str(gvr["resource"])
 
     @property
     def subresource(self) -> str:
@@ -187,9 +187,9 @@ class AdmissionHook(Hook[AdmissionRequest]):
         self._webhooks.delete_object(GROUP, self.plural, self.name)
 
     def answer(self, review: Object) -> Object:
-        asked = review["request"]
-        self.record(AdmissionRequest(json.loads(json.dumps(asked))))
-        request = AdmissionRequest(asked)
+        raw = review["request"]
+        self.record(AdmissionRequest(json.loads(json.dumps(raw))))
+        request = AdmissionRequest(raw)
         try:
             response = self.respond(request)
         except Denied as denied:
@@ -337,11 +337,11 @@ def _make_rules(
         {
             "apiGroups": [group],
             "apiVersions": list(versions),
-            "resources": found,
-            "operations": _operations(operations, found),
+            "resources": entries,
+            "operations": _operations(operations, entries),
             "scope": scope,
         }
-        for group, found in groups.items()
+        for group, entries in groups.items()
     ]
 
 
@@ -354,23 +354,23 @@ def _resolve(name: str, resources: Resources) -> tuple[str, str]:
     if plain == "*":
         return group, f"*{slash}{subresource}"
     try:
-        found = references.resource_of(resources, parent)
+        resource = references.resource_of(resources, parent)
     except LookupError:
         if dot and "." in group and not group.endswith("k8s.io"):
             return group, f"{plain}{slash}{subresource}"
         raise
-    if slash and subresource != "*" and subresource not in found.subresources:
-        hint = did_you_mean(subresource, found.subresources)
-        raise LookupError(f'{found.resource} has no subresource "{subresource}"{hint}')
-    return found.group, f"{found.resource}{slash}{subresource}"
+    if slash and subresource != "*" and subresource not in resource.subresources:
+        hint = did_you_mean(subresource, resource.subresources)
+        raise LookupError(f'{resource.resource} has no subresource "{subresource}"{hint}')
+    return resource.group, f"{resource.resource}{slash}{subresource}"
 
 
-def _operations(given: Iterable[str] | None, resources: Sequence[str]) -> list[str]:
-    if given is None:
+def _operations(names: Iterable[str] | None, resources: Sequence[str]) -> list[str]:
+    if names is None:
         connects = [resource.partition("/")[2] in CONNECTED for resource in resources]
-        found = [] if all(connects) else ["CREATE", "UPDATE"]
-        return found + (["CONNECT"] if any(connects) else [])
-    operations = [given] if isinstance(given, str) else list(given)
+        defaults = [] if all(connects) else ["CREATE", "UPDATE"]
+        return defaults + (["CONNECT"] if any(connects) else [])
+    operations = [names] if isinstance(names, str) else list(names)
     for operation in operations:
         if operation not in (*OPERATIONS, "*"):
             hint = did_you_mean(operation, OPERATIONS)

@@ -50,8 +50,8 @@ class AuthorizationRequest:
     @property
     def verb(self) -> str:
         """get, list, watch, create, update, patch, delete, …; for a path the method in lower case."""
-        found = self.raw.get("resourceAttributes") or self.raw.get("nonResourceAttributes") or {}
-        return str(found.get("verb") or "")
+        attributes = self.raw.get("resourceAttributes") or self.raw.get("nonResourceAttributes") or {}
+        return str(attributes.get("verb") or "")
 
     @property
     def path(self) -> str:

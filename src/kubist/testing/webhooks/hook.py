@@ -78,9 +78,9 @@ class Hook(Generic[R]):
 
     def take_unread_errors(self) -> list[str]:
         """Reports of the errors that the test did not read, each with its traceback."""
-        found = [self.report(error) for error in self._unread]
+        reports = [self.report(error) for error in self._unread]
         self._unread.clear()
-        return found
+        return reports
 
     def report(self, error: BaseException) -> str:
         return f"{self.kind} {self.name} failed:\n" + "".join(
@@ -183,10 +183,10 @@ def _arguments_of(function: Function, known: tuple[str, ...]) -> Callable[..., A
         sources[parameter.name] = parameter.name if parameter.name in known else free.pop(0)
 
     def arguments(*values: Any) -> Arguments:
-        given = dict(zip(known, values, strict=True))
+        by_name = dict(zip(known, values, strict=True))
         args, kwargs = [], {}
         for parameter in named:
-            value = given[sources[parameter.name]]
+            value = by_name[sources[parameter.name]]
             if parameter.kind is parameter.KEYWORD_ONLY:
                 kwargs[parameter.name] = value
             else:

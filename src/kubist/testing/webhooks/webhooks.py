@@ -80,9 +80,9 @@ class Webhooks:
                 raise TypeError(f'{kind.kind}s have no option "{option}"{did_you_mean(option, known)}')
 
         def register(function: Function) -> AdmissionHook:
-            given = dict(options)
-            name = self._name(given.pop("name", ""), function)
-            return self._add(kind(self, function, name, resources, given))
+            settings = dict(options)
+            name = self._name(settings.pop("name", ""), function)
+            return self._add(kind(self, function, name, resources, settings))
 
         return register
 
@@ -138,12 +138,12 @@ class Webhooks:
         """Reports of errors of functions that the test did not read."""
         return [report for hook in (*self._removed, *self) for report in hook.take_unread_errors()]
 
-    def _name(self, given: str, function: Function) -> str:
+    def _name(self, custom_name: str, function: Function) -> str:
         """A name for a function that no other webhook of the cluster has."""
-        if given:
-            if given in self._hooks:
-                raise ValueError(f'there is already a webhook "{given}"; remove it first')
-            return given
+        if custom_name:
+            if custom_name in self._hooks:
+                raise ValueError(f'there is already a webhook "{custom_name}"; remove it first')
+            return custom_name
         plain = re.sub("[^a-z0-9]+", "-", str(getattr(function, "__name__", "")).lower()).strip("-")
         name = base = plain[:50].strip("-") or "webhook"
         number = 1
@@ -186,14 +186,14 @@ class Webhooks:
         """Sets the conversion of a CRD, with `instead_of` only if its webhook has this URL. Returns the one before."""
         before: list[Object] = []
 
-        def edit(found: Object) -> Object | None:
-            current = found["spec"].get("conversion") or {}
+        def edit(obj: Object) -> Object | None:
+            current = obj["spec"].get("conversion") or {}
             url = (current.get("webhook") or {}).get("clientConfig", {}).get("url")
             if instead_of and url != instead_of:
                 return None
             before[:] = [current]
-            found["spec"]["conversion"] = conversion
-            return found
+            obj["spec"]["conversion"] = conversion
+            return obj
 
         objects = self._cluster.inner.api.cluster
         try:
@@ -201,7 +201,7 @@ class Webhooks:
         except status.APIError as error:
             raise Refused(error.code, error.status()) from None
         if not before and not instead_of:
-            known = [str(found["metadata"]["name"]) for found in self._cluster.list("crd")]
+            known = [str(obj["metadata"]["name"]) for obj in self._cluster.list("crd")]
             hint = did_you_mean(crd, known) or "; load it first"
             raise LookupError(f'there is no CRD "{crd}"{hint}')
         return before[0] if before else None

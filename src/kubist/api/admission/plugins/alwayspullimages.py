@@ -31,14 +31,14 @@ class AlwaysPullImages(Plugin):
         assert new is not None
         if not _new_images(new, old):
             return
-        held = [(f"{path}.imagePullPolicy", c.get("imagePullPolicy", "")) for path, c in _containers(new)]
+        policies = [(f"{path}.imagePullPolicy", c.get("imagePullPolicy", "")) for path, c in _containers(new)]
         for index, volume in enumerate(new["spec"].get("volumes") or ()):
             if volume.get("image") is not None:
-                held.append(
+                policies.append(
                     (f"spec.volumes[{index}].image.pullPolicy", volume["image"].get("pullPolicy", ""))
                 )
         wrong = [
-            fields.not_supported(path, policy, ["Always"]) for path, policy in held if policy != "Always"
+            fields.not_supported(path, policy, ["Always"]) for path, policy in policies if policy != "Always"
         ]
         if wrong:
             errors = list(dict.fromkeys(forbidden(ctx, new, str(error)).message for error in wrong))

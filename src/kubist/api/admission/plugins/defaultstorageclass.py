@@ -32,10 +32,10 @@ class DefaultStorageClass(Plugin):
 def default_class(ctx: Context, resource: str, group: str, annotations: tuple[str, ...]) -> str:
     """Name of the class that an annotation marks as default, the newest if several are marked; "" without one."""
     marked = []
-    for found in ctx.objects.list(resource, group=group):
-        metadata = found["metadata"]
-        held = metadata.get("annotations") or {}
-        if any(held.get(annotation) == "true" for annotation in annotations):
+    for obj in ctx.objects.list(resource, group=group):
+        metadata = obj["metadata"]
+        values = metadata.get("annotations") or {}
+        if any(values.get(annotation) == "true" for annotation in annotations):
             marked.append((metadata.get("creationTimestamp", ""), metadata["name"]))
     newest = max((time for time, _ in marked), default="")
     return min((name for time, name in marked if time == newest), default="")

@@ -26,16 +26,16 @@ class DefaultTolerationSeconds(Plugin):
         if seconds != self._seconds:
             self._seconds, self._defaults = seconds, _tolerations(seconds)
         spec = new["spec"]
-        held = spec.get("tolerations")
-        if not held:
+        tolerations = spec.get("tolerations")
+        if not tolerations:
             spec["tolerations"] = [toleration.copy() for toleration in self._defaults]
             return
-        tolerated = {t.get("key", "") for t in held if t.get("effect", "") in ("", "NoExecute")}
+        tolerated = {t.get("key", "") for t in tolerations if t.get("effect", "") in ("", "NoExecute")}
         if "" in tolerated:
             return
         missing = [taint for taint in TAINTS if taint not in tolerated]
         if missing:
-            spec["tolerations"] = held + [t.copy() for t in self._defaults if t["key"] in missing]
+            spec["tolerations"] = tolerations + [t.copy() for t in self._defaults if t["key"] in missing]
 
 
 def _tolerations(seconds: tuple[int, ...]) -> tuple[Object, ...]:

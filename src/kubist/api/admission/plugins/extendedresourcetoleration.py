@@ -16,10 +16,10 @@ class ExtendedResourceToleration(Plugin):
         assert new is not None
         spec = new["spec"]
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-        asked = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
-        for name in sorted(filter(is_extended, asked)):
-            wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-            held = spec.get("tolerations") or []
-            same = [t for t in held if (t.get("key"), t.get("effect")) == (name, "NoSchedule")]
-            if wanted not in held:
-                spec["tolerations"] = [*(t for t in held if t not in same), wanted]
+        requests = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}
+        for name in sorted(filter(is_extended, requests)):
+            toleration = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+            tolerations = spec.get("tolerations") or []
+            same = [t for t in tolerations if (t.get("key"), t.get("effect")) == (name, "NoSchedule")]
+            if toleration not in tolerations:
+                spec["tolerations"] = [*(t for t in tolerations if t not in same), toleration]

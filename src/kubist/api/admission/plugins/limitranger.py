@@ -47,8 +47,8 @@ def _is_being_deleted(old: Object | None) -> bool:
     return old is not None and "deletionTimestamp" in old["metadata"]
 
 
-def _limits(found: Object) -> list[Object]:
-    return (found.get("spec") or {}).get("limits") or []
+def _limits(limit_range: Object) -> list[Object]:
+    return (limit_range.get("spec") or {}).get("limits") or []
 
 
 def set_defaults(pod: Object, limits: list[Object]) -> None:
@@ -74,11 +74,11 @@ def set_defaults(pod: Object, limits: list[Object]) -> None:
 
 
 def _fill(container: Object, side: str, defaults: dict[str, str]) -> list[str]:
-    held = (container.get("resources") or {}).get(side) or {}
-    missing = {name: amount for name, amount in defaults.items() if name not in held}
+    current = (container.get("resources") or {}).get(side) or {}
+    missing = {name: amount for name, amount in defaults.items() if name not in current}
     if missing:
         resources = dict(container.get("resources") or {})
-        resources[side] = {**held, **missing}
+        resources[side] = {**current, **missing}
         container["resources"] = resources
     return list(missing)
 
@@ -92,9 +92,9 @@ def _violations(ctx: Context, obj: Object, limits: list[Object]) -> Iterator[str
         elif kind == "Container":
             spec = obj["spec"]
             for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-                held = container.get("resources") or {}
+                resources = container.get("resources") or {}
                 yield from _bounds(
-                    limit, amounts.read(held.get("requests")), amounts.read(held.get("limits"))
+                    limit, amounts.read(resources.get("requests")), amounts.read(resources.get("limits"))
                 )
         elif kind == "Pod":
             yield from _bounds(

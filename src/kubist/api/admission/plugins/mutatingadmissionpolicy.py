@@ -78,13 +78,13 @@ class _Invocation:
     """Policy with one binding and one parameter object."""
 
     def __init__(
-        self, policy: MutatingPolicy, binding: Binding, target: Target, given: Object | None
+        self, policy: MutatingPolicy, binding: Binding, target: Target, parameter: Object | None
     ) -> None:
         self.policy = policy
         self.binding = binding
         self.target = target
-        self.given = given
-        metadata = (given or {}).get("metadata") or {}
+        self.given = parameter
+        metadata = (parameter or {}).get("metadata") or {}
         who = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
         self.key = f"{policy.name} {binding.name} {who}"
 
@@ -116,16 +116,16 @@ class _Pass:
             try:
                 if binding.match(self.request) is None:
                     continue
-                found = collect_params(self._ctx, resource, binding.param_ref, self.request.namespace)
+                parameters = collect_params(self._ctx, resource, binding.param_ref, self.request.namespace)
             except (Misconfigured, status.APIError) as error:
                 self._error(policy, binding, f"failed to configure binding: {error}")
                 continue
-            self._due += [_Invocation(policy, binding, target, given) for given in found]
+            self._due += [_Invocation(policy, binding, target, parameter) for parameter in parameters]
 
     async def run(self) -> None:
-        held = self._round
-        if self._rounds.again and held.output != self.request.new:
-            held.changed()
+        current_round = self._round
+        if self._rounds.again and current_round.output != self.request.new:
+            current_round.changed()
         for invocation in self._due:
             policy = invocation.policy
             try:
@@ -134,13 +134,13 @@ class _Pass:
             except Failed as error:
                 self._error(policy, invocation.binding, str(error), "Invalid")
                 continue
-            if self._rounds.again and invocation.key not in held.due:
+            if self._rounds.again and invocation.key not in current_round.due:
                 continue
             if await self._mutate(invocation):
-                held.changed()
+                current_round.changed()
                 self._rounds.wanted = True
             if policy.reinvocable:
-                held.called.add(invocation.key)
+                current_round.called.add(invocation.key)
 
     async def _mutate(self, invocation: _Invocation) -> bool:
         """Applies the policy's mutations in order. Returns whether the object changed."""
@@ -327,17 +327,17 @@ def _atomics(kind: Type, value: Any, path: str) -> Any:
 
 def _misnamed(node: Node) -> list[str]:
     """Type errors of `Object` values whose type name does not match their field path."""
-    found = []
+    errors = []
     if isinstance(node, StructNode) and node.name.partition(".")[0] == "Object":
         for name, inner in node.fields:
-            wanted = f"{node.name}.{name}"
+            expected = f"{node.name}.{name}"
             for struct in _structs(inner):
-                if struct.name != wanted:
-                    what = f'unexpected type name "{struct.name}", expected "{wanted}"'
-                    found.append(f"{what}, which matches field name path from root Object type")
+                if struct.name != expected:
+                    what = f'unexpected type name "{struct.name}", expected "{expected}"'
+                    errors.append(f"{what}, which matches field name path from root Object type")
     for child in children(node):
-        found += _misnamed(child)
-    return found
+        errors += _misnamed(child)
+    return errors
 
 
 def _structs(node: Node) -> list[StructNode]:

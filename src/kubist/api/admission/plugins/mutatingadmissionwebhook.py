@@ -37,24 +37,24 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if ctx.reinvocation is None:
             ctx.reinvocation = Reinvocation()
         rounds = ctx.reinvocation
-        held = rounds.round(NAME)
-        if rounds.again and held.output != new:
-            held.changed()
+        current_round = rounds.round(NAME)
+        if rounds.again and current_round.output != new:
+            current_round.changed()
         managers = ((new or {}).get("metadata") or {}).get("managedFields")
         request = AdmissionRequest(ctx, new, old, self._resources)
         for index, hook in enumerate(chain.from_iterable(configurations)):
             target = await hook.match(request)
-            if target is None or (rounds.again and hook.uid not in held.due):
+            if target is None or (rounds.again and hook.uid not in current_round.due):
                 continue
             if await self._ask(hook, request, target, f"round_{int(rounds.again)}_index_{index}"):
-                held.changed()
+                current_round.changed()
                 rounds.wanted = True
             if hook.reinvocable:
-                held.called.add(hook.uid)
+                current_round.called.add(hook.uid)
         if new is not None:
             request.check_namespace()
             keep_managed_fields_valid(ctx, managers, new)
-            held.output = orjson.loads(orjson.dumps(new))
+            current_round.output = orjson.loads(orjson.dumps(new))
 
     async def _ask(self, hook: Hook, request: AdmissionRequest, target: Target, where: str) -> bool:
         """Calls a webhook and applies its patch. Returns whether the object changed."""

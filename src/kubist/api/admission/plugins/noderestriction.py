@@ -78,10 +78,10 @@ def _check_mirror_pod(ctx: Context, node: str, new: Object | None, old: Object |
         return f'node "{node}" can only create pods with a controller owner reference set to itself'
     if owner.get("blockOwnerDeletion"):
         return f'node "{node}" must not set blockOwnerDeletion on an owner reference'
-    found = ctx.objects.get("nodes", node)
-    if found is None:
+    node_object = ctx.objects.get("nodes", node)
+    if node_object is None:
         raise status.not_found("", "nodes", node)
-    uid = found["metadata"].get("uid", "")
+    uid = node_object["metadata"].get("uid", "")
     if owner.get("uid") != uid:
         return f"node {node} UID mismatch: expected {owner.get('uid', '')} got {uid}"
     referenced = _api_references(new["spec"])
@@ -133,8 +133,8 @@ def _rest_of_claim(claim: Object) -> Object:
     """Claim without the fields that a node may change."""
     unowned = ("resourceVersion", "managedFields")
     metadata = {key: value for key, value in claim["metadata"].items() if key not in unowned}
-    held = {k: v for k, v in (claim.get("status") or {}).items() if k not in OF_CLAIM_STATUS}
-    return {**claim, "metadata": metadata, "status": held}
+    claim_status = {k: v for k, v in (claim.get("status") or {}).items() if k not in OF_CLAIM_STATUS}
+    return {**claim, "metadata": metadata, "status": claim_status}
 
 
 def _check_node(ctx: Context, node: str, new: Object | None, old: Object | None) -> str:
@@ -361,7 +361,7 @@ def _driver(ctx: Context, pod: Object, volume: Object) -> str:
         claim = f"{pod['metadata']['name']}-{volume['name']}"
     if not claim:
         return ""
-    found = ctx.objects.get("persistentvolumeclaims", claim, pod["metadata"].get("namespace", ""))
-    name = at(found or {}, "spec.volumeName")
-    held = ctx.objects.get("persistentvolumes", name) if name else None
-    return str(at(held or {}, "spec.csi.driver") or "")
+    pvc = ctx.objects.get("persistentvolumeclaims", claim, pod["metadata"].get("namespace", ""))
+    name = at(pvc or {}, "spec.volumeName")
+    pv = ctx.objects.get("persistentvolumes", name) if name else None
+    return str(at(pv or {}, "spec.csi.driver") or "")

@@ -15,15 +15,15 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         return operation in self.operations and resource != "pods/status"
 
     async def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
-        wanted, held = _owners(new), _owners(old)
-        if wanted == held:
+        owners, old_owners = _owners(new), _owners(old)
+        if owners == old_owners:
             return
         if old is not None:
             await self._check_delete(ctx, new)
-        before = {owner.get("uid"): owner for owner in held}
+        before = {owner.get("uid"): owner for owner in old_owners}
         blocking = [
             owner
-            for owner in wanted
+            for owner in owners
             if owner.get("blockOwnerDeletion")
             and not before.get(owner.get("uid"), {}).get("blockOwnerDeletion")
         ]
@@ -53,18 +53,18 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         for owner in blocking:
             api_version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
             group, _, version = api_version.rpartition("/")
-            found = ctx.objects.find_kind(group, version, kind)
-            if found is None:
+            resource = ctx.objects.find_kind(group, version, kind)
+            if resource is None:
                 what = f'no matches for kind "{kind}" in version "{api_version}"'
                 why = "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for"
                 raise forbidden(ctx, new, f"{why} APIVersion {api_version} Kind {kind}: {what}")
             allowed, reason = await ctx.authorize(
                 "update",
-                group=found.group,
-                version=found.version,
-                resource=found.resource,
+                group=resource.group,
+                version=resource.version,
+                resource=resource.resource,
                 subresource="finalizers",
-                namespace=ctx.namespace if found.namespaced else "",
+                namespace=ctx.namespace if resource.namespaced else "",
                 name=owner.get("name", ""),
             )
             if not allowed:

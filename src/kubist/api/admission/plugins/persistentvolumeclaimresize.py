@@ -20,11 +20,11 @@ class PersistentVolumeClaimResize(Plugin):
             return
         if at(old, "status.phase") != "Bound":
             raise forbidden(ctx, new, "Only bound persistent volume claims can be expanded")
-        wanted, held = _class(new), _class(old)
-        found = None
-        if wanted and wanted == held:
-            found = ctx.objects.get("storageclasses", wanted, group="storage.k8s.io")
-        if found is None or not found.get("allowVolumeExpansion"):
+        class_name, old_class_name = _class(new), _class(old)
+        storage_class = None
+        if class_name and class_name == old_class_name:
+            storage_class = ctx.objects.get("storageclasses", class_name, group="storage.k8s.io")
+        if storage_class is None or not storage_class.get("allowVolumeExpansion"):
             why = (
                 "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc"
             )

@@ -28,8 +28,8 @@ class PodNodeSelector(Plugin):
         assert new is not None
         self._of_namespace(ctx, new)
         allowed = _labels(self._selectors.get(ctx.namespace, ""))
-        held = new["spec"].get("nodeSelector") or {}
-        if allowed and any(allowed.get(key) != value for key, value in held.items()):
+        pod_selector = new["spec"].get("nodeSelector") or {}
+        if allowed and any(allowed.get(key) != value for key, value in pod_selector.items()):
             why = "pod node label selector labels conflict with its namespace whitelist"
             raise forbidden(ctx, new, why)
 
@@ -39,12 +39,12 @@ class PodNodeSelector(Plugin):
         if namespace is None:
             raise status.plain_error(f"namespace {ctx.namespace} does not exist")
         text = (namespace["metadata"].get("annotations") or {}).get(ANNOTATION)
-        wanted = _labels(self._selectors.get("clusterDefaultNodeSelector", "") if text is None else text)
-        held = pod["spec"].get("nodeSelector") or {}
-        if any(held.get(key, value) != value for key, value in wanted.items()):
+        selector = _labels(self._selectors.get("clusterDefaultNodeSelector", "") if text is None else text)
+        pod_selector = pod["spec"].get("nodeSelector") or {}
+        if any(pod_selector.get(key, value) != value for key, value in selector.items()):
             why = "pod node label selector conflicts with its namespace node label selector"
             raise forbidden(ctx, pod, why)
-        return wanted
+        return selector
 
 
 def _labels(text: str) -> dict[str, str]:

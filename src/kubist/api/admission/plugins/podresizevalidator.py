@@ -37,14 +37,14 @@ def _lacking(pod: Object, node: Object) -> list[str]:
     """Resources of the pod that exceed the node's allocatable resources."""
     allocatable = amounts.read(at(node, "status.allocatable"))
     requests = amounts.pod_requests(pod)
-    found = []
-    cpu, held = requests.get("cpu", ZERO), allocatable.get("cpu", ZERO)
-    if cpu > held:
-        found.append(f"cpu, requested: {cpu.milli_value()}, allocatable: {held.milli_value()}")
-    memory, held = requests.get("memory", ZERO), allocatable.get("memory", ZERO)
-    if memory > held:
-        found.append(f"memory, requested: {memory.value()}, allocatable: {held.value()}")
-    return found
+    shortages = []
+    cpu, available = requests.get("cpu", ZERO), allocatable.get("cpu", ZERO)
+    if cpu > available:
+        shortages.append(f"cpu, requested: {cpu.milli_value()}, allocatable: {available.milli_value()}")
+    memory, available = requests.get("memory", ZERO), allocatable.get("memory", ZERO)
+    if memory > available:
+        shortages.append(f"memory, requested: {memory.value()}, allocatable: {available.value()}")
+    return shortages
 
 
 def _refused(ctx: Context, new: Object, why: str, reason: str) -> status.APIError:

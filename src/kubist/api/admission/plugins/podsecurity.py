@@ -47,12 +47,12 @@ MOST_PODS, MOST_SECONDS = 3000, 1.0
 
 class PodSecurity(Plugin):
     def __init__(self, configuration: Object | None = None) -> None:
-        given = configuration or {}
-        labels = {PREFIX + name: value for name, value in (given.get("defaults") or {}).items() if value}
+        settings = configuration or {}
+        labels = {PREFIX + name: value for name, value in (settings.get("defaults") or {}).items() if value}
         self.defaults, errors = policy_of(labels, Policy(), follow=False)
         if errors:
             raise ValueError(f"PodSecurity: {errors[0]}")
-        self._exempt: Object = given.get("exemptions") or {}
+        self._exempt: Object = settings.get("exemptions") or {}
 
     def start(self, registry: Registry) -> None:
         self._policies = Followed(registry, "", "namespaces", self._policy)
@@ -77,10 +77,10 @@ class PodSecurity(Plugin):
         if exemption:
             _annotate(ctx, "exempt", exemption)
             return
-        found = self._policies.get(ctx.namespace)
-        if found is None:
+        entry = self._policies.get(ctx.namespace)
+        if entry is None:
             raise status.internal_error(f'failed to lookup namespace "{ctx.namespace}"')
-        policy, errors = found
+        policy, errors = entry
         if ctx.resource.resource == "pods":
             if not errors and policy.privileged:
                 ctx.audit_annotations[ENFORCED] = UNRESTRICTED
@@ -116,15 +116,15 @@ class PodSecurity(Plugin):
         before, old_errors = self._policy(old)
         if errors and errors != old_errors:
             raise status.invalid("", "Namespace", name, errors)
-        wanted, held = policy.enforce, before.enforce
-        if wanted == held or wanted.level == PRIVILEGED:
+        standard, old_standard = policy.enforce, before.enforce
+        if standard == old_standard or standard.level == PRIVILEGED:
             return
-        if wanted.minor == held.minor and not wanted.stricter_than(held):
+        if standard.minor == old_standard.minor and not standard.stricter_than(old_standard):
             return
         if name in (self._exempt.get("namespaces") or ()):
             return
         for warning in _warnings_for_existing_pods(
-            ctx, name, wanted, self._exempt.get("runtimeClasses") or ()
+            ctx, name, standard, self._exempt.get("runtimeClasses") or ()
         ):
             ctx.warn(warning)
 
@@ -143,34 +143,34 @@ def _annotate(ctx: Context, key: str, value: str) -> None:
 
 def _annotate_errors(ctx: Context, errors: list[FieldError]) -> None:
     if errors:
-        shown = [str(error) for error in errors]
-        text = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+        texts = [str(error) for error in errors]
+        text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         _annotate(ctx, "error", f"Failed to parse policy: {text}")
 
 
 def _check_pod(ctx: Context, policy: Policy, pod: Object) -> None:
     ctx.audit_annotations[ENFORCED] = str(policy.enforce)
-    found = violations(policy.enforce, pod["metadata"], pod["spec"])
-    if not found:
+    problems = violations(policy.enforce, pod["metadata"], pod["spec"])
+    if not problems:
         _audit_and_warn(ctx, policy, pod)
         return
     _audit(ctx, policy, pod)
-    raise forbidden(ctx, pod, f'violates PodSecurity "{policy.enforce}": {details(found)}')
+    raise forbidden(ctx, pod, f'violates PodSecurity "{policy.enforce}": {details(problems)}')
 
 
 def _audit(ctx: Context, policy: Policy, pod: Object) -> None:
-    found = violations(policy.audit, pod.get("metadata") or {}, pod.get("spec") or {})
-    if found:
-        text = f'would violate PodSecurity "{policy.audit}": {details(found)}'
+    problems = violations(policy.audit, pod.get("metadata") or {}, pod.get("spec") or {})
+    if problems:
+        text = f'would violate PodSecurity "{policy.audit}": {details(problems)}'
         _annotate(ctx, "audit-violations", text)
 
 
 def _audit_and_warn(ctx: Context, policy: Policy, pod: Object) -> None:
     """Audits and warns of violations of a pod or template."""
     _audit(ctx, policy, pod)
-    found = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
-    if found:
-        ctx.warn(f'would violate PodSecurity "{policy.warn}": {details(found)}')
+    problems = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
+    if problems:
+        ctx.warn(f'would violate PodSecurity "{policy.warn}": {details(problems)}')
 
 
 def _changes_images(new: Object, old: Object) -> bool:
@@ -179,9 +179,9 @@ def _changes_images(new: Object, old: Object) -> bool:
         images = [[c.get("image") for c in pod["spec"].get(field) or ()] for pod in (new, old)]
         if images[0] != images[1]:
             return True
-    held = {c.get("name"): c.get("image") for c in old["spec"].get("ephemeralContainers") or ()}
+    old_images = {c.get("name"): c.get("image") for c in old["spec"].get("ephemeralContainers") or ()}
     added = new["spec"].get("ephemeralContainers") or ()
-    return any(c.get("name") not in held or held[c["name"]] != c.get("image") for c in added)
+    return any(c.get("name") not in old_images or old_images[c["name"]] != c.get("image") for c in added)
 
 
 def _warnings_for_existing_pods(
@@ -191,12 +191,12 @@ def _warnings_for_existing_pods(
     there = ctx.objects.list("pods", namespace)
     pods = _distinct_owners_first([pod for pod in there if pod["spec"].get("runtimeClassName") not in exempt])
     deadline = time.monotonic() + MOST_SECONDS
-    found: dict[str, list[str]] = {}
+    names_by_reason: dict[str, list[str]] = {}
     checked = 0
     for pod in pods[:MOST_PODS]:
         wrong = violations(standard, pod["metadata"], pod["spec"])
         if wrong:
-            found.setdefault(reasons(wrong), []).append(pod["metadata"]["name"])
+            names_by_reason.setdefault(reasons(wrong), []).append(pod["metadata"]["name"])
         checked += 1
         if time.monotonic() > deadline:
             break
@@ -204,10 +204,10 @@ def _warnings_for_existing_pods(
     if checked < len(pods):
         part = f"the first {checked} of {len(pods)} existing pods"
         warnings.append(f"new PodSecurity enforce level only checked against {part}")
-    if found:
+    if names_by_reason:
         what = f'violate the new PodSecurity enforce level "{standard}"'
         warnings.append(f'existing pods in namespace "{namespace}" {what}')
-    return warnings + sorted(f"{_shown_names(names)}: {wrong}" for wrong, names in found.items())
+    return warnings + sorted(f"{_shown_names(names)}: {wrong}" for wrong, names in names_by_reason.items())
 
 
 def _shown_names(names: list[str]) -> str:

@@ -43,12 +43,12 @@ class PodTolerationRestriction(Plugin):
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
-        held = new["spec"].get("tolerations") or []
+        pod_tolerations = new["spec"].get("tolerations") or []
         allowed, scope = _annotated(ctx, ALLOWED), "namespace"
         if allowed is None:
             allowed, scope = self._allowed, "cluster"
         coverage = tolerations.Coverage(allowed)
-        if allowed and not all(map(coverage.covers, held)):
+        if allowed and not all(map(coverage.covers, pod_tolerations)):
             what = "pod tolerations (possibly merged with namespace default tolerations) conflict with its"
             raise status.plain_error(f"{what} {scope} whitelist")
 
@@ -60,7 +60,7 @@ def _annotated(ctx: Context, annotation: str) -> list[Object] | None:
     if not text:
         return None if text is None else []
     try:
-        found: list[Object] = orjson.loads(text)
+        entries: list[Object] = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise status.plain_error(str(error)) from None
-    return found
+    return entries

@@ -23,7 +23,7 @@ class PodTopologyLabels(Plugin):
         node = ctx.objects.get("nodes", name) if name else None
         if node is None:
             return
-        held = node["metadata"].get("labels") or {}
-        copied = {label: held[label] for label in LABELS if label in held}
+        node_labels = node["metadata"].get("labels") or {}
+        copied = {label: node_labels[label] for label in LABELS if label in node_labels}
         if copied:
             new["metadata"]["labels"] = {**(new["metadata"].get("labels") or {}), **copied}

@@ -37,43 +37,43 @@ class Priority(Plugin):
         name, priority, policy = self._resolve(ctx, new, spec.get("priorityClassName", ""))
         if name:
             spec["priorityClassName"] = name
-        held = spec.get("priority")
-        if held is not None and held != priority:
-            what = f"the integer value of priority ({held}) must not be provided in pod spec"
+        pod_priority = spec.get("priority")
+        if pod_priority is not None and pod_priority != priority:
+            what = f"the integer value of priority ({pod_priority}) must not be provided in pod spec"
             raise _computed(ctx, new, what, priority)
         spec["priority"] = priority
         if policy:
-            given = spec.get("preemptionPolicy")
-            if given is not None and given != policy:
-                what = f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec"
+            pod_policy = spec.get("preemptionPolicy")
+            if pod_policy is not None and pod_policy != policy:
+                what = f"the string value of PreemptionPolicy ({pod_policy}) must not be provided in pod spec"
                 raise _computed(ctx, new, what, policy)
             spec["preemptionPolicy"] = policy
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         if new is None or ctx.resource.resource == "pods" or not new.get("globalDefault"):
             return
-        held = self._default()
-        if held is not None and (old is None or held["metadata"]["name"] != new["metadata"]["name"]):
-            name = held["metadata"]["name"]
+        default = self._default()
+        if default is not None and (old is None or default["metadata"]["name"] != new["metadata"]["name"]):
+            name = default["metadata"]["name"]
             why = f"PriorityClass {name} is already marked as default. Only one default can exist"
             raise forbidden(ctx, new, why)
 
     def _resolve(self, ctx: Context, new: Object, name: str) -> tuple[str, int, str]:
         """Name, value and preemption policy of the pod's PriorityClass."""
-        found = self._classes.get(name) if name else self._default()
-        if found is None:
+        obj = self._classes.get(name) if name else self._default()
+        if obj is None:
             if name:
                 raise forbidden(ctx, new, f"no PriorityClass with name {name} was found")
             return "", 0, "PreemptLowerPriority"
-        return found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy", "")
+        return obj["metadata"]["name"], obj.get("value", 0), obj.get("preemptionPolicy", "")
 
     def _default(self) -> Object | None:
         """PriorityClass of pods that name none. If several are marked as default, the lowest value."""
         classes = self._classes.items
         if self._classes.generation != self._seen:
             self._seen = self._classes.generation
-            defaults = [found for found in classes if found.get("globalDefault")]
-            self._chosen = min(defaults, key=lambda found: found.get("value", 0), default=None)
+            defaults = [obj for obj in classes if obj.get("globalDefault")]
+            self._chosen = min(defaults, key=lambda obj: obj.get("value", 0), default=None)
         return self._chosen
 
 

@@ -111,11 +111,11 @@ class Ledger:
                     request.settle(error)
                     continue
                 if changes and not request.ctx.dry_run:
-                    used = [changes.get(index, held) for index, held in enumerate(used)]
+                    used = [changes.get(index, usage) for index, usage in enumerate(used)]
                     charged.append(request)
                 else:
                     request.settle()
-            changed = [index for index, held in enumerate(used) if held != before[index]]
+            changed = [index for index, usage in enumerate(used) if usage != before[index]]
             lost = {
                 quotas[index]["metadata"]["name"]
                 for index in changed
@@ -141,15 +141,15 @@ async def _write(ctx: Context, quota: Object, used: Amounts) -> bool:
     metadata = quota["metadata"]
     stale = False
 
-    def change(held: Object) -> Object | None:
+    def change(current: Object) -> Object | None:
         nonlocal stale
-        if held["metadata"].get("resourceVersion") != metadata.get("resourceVersion"):
+        if current["metadata"].get("resourceVersion") != metadata.get("resourceVersion"):
             stale = True
             return None
-        before = {**held, "metadata": dict(held["metadata"])}
-        held["status"] = {**(held.get("status") or {}), "used": amounts.write(used)}
-        ssa.own_status(_schema(), before, held, api_version="v1", now=ctx.now)
-        return held
+        before = {**current, "metadata": dict(current["metadata"])}
+        current["status"] = {**(current.get("status") or {}), "used": amounts.write(used)}
+        ssa.own_status(_schema(), before, current, api_version="v1", now=ctx.now)
+        return current
 
     try:
         await ctx.objects.mutate("resourcequotas", metadata["name"], metadata["namespace"], change)
@@ -202,10 +202,10 @@ def check(request: Request, quotas: list[Object], used: list[Amounts]) -> dict[i
         amounts.add(after, requested)
         exceeded = [name for name in requested if after[name] > hard[name]]
         if exceeded and ctx.subresource != "status":
-            shown = (_shown(exceeded, listed) for listed in (requested, used[index], hard))
-            asked, held, limited = shown
-            what = f"exceeded quota: {quota['metadata']['name']}, requested: {asked}"
-            raise forbidden(ctx, new, f"{what}, used: {held}, limited: {limited}")
+            texts = (_shown(exceeded, listed) for listed in (requested, used[index], hard))
+            request_text, used_text, limited = texts
+            what = f"exceeded quota: {quota['metadata']['name']}, requested: {request_text}"
+            raise forbidden(ctx, new, f"{what}, used: {used_text}, limited: {limited}")
         changes[index] = after
     return changes
 

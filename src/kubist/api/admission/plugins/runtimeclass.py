@@ -18,29 +18,29 @@ class RuntimeClass(Plugin):
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
-        found = _find(ctx, new)
-        if found is None:
+        runtime_class = _find(ctx, new)
+        if runtime_class is None:
             return
         spec = new["spec"]
-        if found.get("overhead") is not None:
-            fixed = found["overhead"].get("podFixed") or {}
+        if runtime_class.get("overhead") is not None:
+            fixed = runtime_class["overhead"].get("podFixed") or {}
             if spec.get("overhead") and not _equal(spec["overhead"], fixed):
                 raise _mismatch(ctx, new)
             if fixed:
                 spec["overhead"] = fixed
             else:
                 spec.pop("overhead", None)
-        if found.get("scheduling") is not None:
-            _schedule(ctx, new, found["scheduling"])
+        if runtime_class.get("scheduling") is not None:
+            _schedule(ctx, new, runtime_class["scheduling"])
 
     def validate(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
-        found = _find(ctx, new)
-        held = new["spec"].get("overhead")
-        if found is not None and found.get("overhead") is not None:
-            if not _equal(held or {}, found["overhead"].get("podFixed") or {}):
+        runtime_class = _find(ctx, new)
+        overhead = new["spec"].get("overhead")
+        if runtime_class is not None and runtime_class.get("overhead") is not None:
+            if not _equal(overhead or {}, runtime_class["overhead"].get("podFixed") or {}):
                 raise _mismatch(ctx, new)
-        elif held is not None:
+        elif overhead is not None:
             why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             raise forbidden(ctx, new, why)
 
@@ -53,10 +53,10 @@ def _find(ctx: Context, new: Object) -> Object | None:
         raise plain_error("resource name may not be empty")
     if problems := path_segment(name):
         raise plain_error(f"invalid resource name {quoted(name)}: [{' '.join(problems)}]")
-    found = ctx.objects.get("runtimeclasses", name, group="node.k8s.io")
-    if found is None:
+    runtime_class = ctx.objects.get("runtimeclasses", name, group="node.k8s.io")
+    if runtime_class is None:
         raise forbidden(ctx, new, f'pod rejected: RuntimeClass "{name}" not found')
-    return found
+    return runtime_class
 
 
 def _mismatch(ctx: Context, new: Object) -> Exception:
@@ -74,10 +74,10 @@ def _schedule(ctx: Context, new: Object, scheduling: Object) -> None:
     spec = new["spec"]
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in (scheduling.get("nodeSelector") or {}).items():
-        held = selector.setdefault(key, value)
-        if held != value:
+        pod_value = selector.setdefault(key, value)
+        if pod_value != value:
             mine, theirs = f"runtimeClass.scheduling.nodeSelector[{key}]", f"pod.spec.nodeSelector[{key}]"
-            raise forbidden(ctx, new, f"conflict: {mine} = {value}; {theirs} = {held}")
+            raise forbidden(ctx, new, f"conflict: {mine} = {value}; {theirs} = {pod_value}")
     if selector:
         spec["nodeSelector"] = selector
     tolerations = merge(spec.get("tolerations") or [], scheduling.get("tolerations") or [])

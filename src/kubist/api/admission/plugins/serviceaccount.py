@@ -72,9 +72,9 @@ async def _account(ctx: Context, pod: Object) -> Object:
     for attempt in range(ATTEMPTS if name == DEFAULT else 1):
         if attempt:
             await asyncio.sleep(PAUSE)
-        found = ctx.objects.get("serviceaccounts", name, ctx.namespace)
-        if found is not None:
-            return found
+        account = ctx.objects.get("serviceaccounts", name, ctx.namespace)
+        if account is not None:
+            return account
     why = f'error looking up service account {ctx.namespace}/{name}: serviceaccount "{name}" not found'
     raise forbidden(ctx, pod, why)
 
@@ -89,15 +89,15 @@ def _automounts(account: Object, spec: Object) -> bool:
 def mount_token(spec: Object) -> None:
     """Mounts a token, the cluster's root certificates and the namespace name into every container that has no other
     mount at this path."""
-    held = [v["name"] for v in spec.get("volumes") or () if v.get("name", "").startswith(VOLUME)]
-    name = held[0] if held else names.generate(VOLUME)
+    volume_names = [v["name"] for v in spec.get("volumes") or () if v.get("name", "").startswith(VOLUME)]
+    name = volume_names[0] if volume_names else names.generate(VOLUME)
     needed = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.get("volumeMounts") or []
         if not any(mount.get("mountPath") == MOUNT_PATH for mount in mounts):
             container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}]
             needed = True
-    if needed and not held:
+    if needed and not volume_names:
         spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "projected": _projection()}]
 
 

@@ -19,7 +19,7 @@ class StorageObjectInUseProtection(Plugin):
 
     def admit(self, ctx: Context, new: Object | None, old: Object | None) -> None:
         assert new is not None
-        held = new["metadata"].get("finalizers") or []
+        finalizers = new["metadata"].get("finalizers") or []
         finalizer = FINALIZERS[ctx.resource.resource]
-        if finalizer not in held:
-            new["metadata"]["finalizers"] = [*held, finalizer]
+        if finalizer not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, finalizer]

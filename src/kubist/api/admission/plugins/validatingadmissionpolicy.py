@@ -84,12 +84,12 @@ class _Trial:
             try:
                 if binding.match(self._request) is None:
                     continue
-                found = collect_params(self._ctx, resource, binding.param_ref, self._request.namespace)
+                parameters = collect_params(self._ctx, resource, binding.param_ref, self._request.namespace)
             except (Misconfigured, status.APIError) as error:
                 self._misconfigured(policy, binding, f"failed to configure binding: {error}")
                 continue
-            for given in found:
-                await self._judge(policy, binding, target, given, annotations)
+            for parameter in parameters:
+                await self._judge(policy, binding, target, parameter, annotations)
         for key, values in annotations.items():
             self._ctx.audit_annotations[f"{policy.name}/{key}"] = ", ".join(values)
 
@@ -98,14 +98,14 @@ class _Trial:
         policy: ValidatingPolicy,
         binding: Binding,
         target: Target,
-        given: Object | None,
+        parameter: Object | None,
         annotations: dict[str, list[str]],
     ) -> None:
         evaluation = await Evaluation.of(
             self._request,
             target,
             self._decisions,
-            params=given,
+            params=parameter,
             namespace=self._request.namespace_object(),
             variables=policy.variables,
         )

@@ -84,9 +84,9 @@ def app_armor(metadata: Object, spec: Object) -> Violation | None:
         who.append(several("annotation", annotations))
     if not who:
         return None
-    shown = [*sorted(values), *annotations]
-    reason = several("forbidden AppArmor profile", shown)
-    return reason, f"{' and '.join(who)} must not set AppArmor profile type to {listed(shown)}"
+    profiles = [*sorted(values), *annotations]
+    reason = several("forbidden AppArmor profile", profiles)
+    return reason, f"{' and '.join(who)} must not set AppArmor profile type to {listed(profiles)}"
 
 
 def capabilities(_metadata: Object, spec: Object) -> Violation | None:
@@ -117,9 +117,9 @@ def host_ports(_metadata: Object, spec: Object) -> Violation | None:
     ports: set[str] = set()
     bad = []
     for container in containers(spec):
-        held = {str(p["hostPort"]) for p in container.get("ports") or () if p.get("hostPort")}
-        if held:
-            ports |= held
+        numbers = {str(p["hostPort"]) for p in container.get("ports") or () if p.get("hostPort")}
+        if numbers:
+            ports |= numbers
             bad.append(container)
     if not bad:
         return None
@@ -192,10 +192,10 @@ def se_linux(*more: str) -> Check:
 def seccomp_annotations(metadata: Object, spec: Object) -> Violation | None:
     annotations = metadata.get("annotations") or {}
     keys = [SECCOMP_POD, *(SECCOMP_CONTAINER + c.get("name", "") for c in containers(spec))]
-    held = {key: annotations[key] for key in keys if key in annotations}
+    profiles = {key: annotations[key] for key in keys if key in annotations}
     bad = sorted(
         f"{key}={quoted(value)}"
-        for key, value in held.items()
+        for key, value in profiles.items()
         if value not in ("runtime/default", "docker/default") and not value.startswith("localhost/")
     )
     return ("seccompProfile", f"forbidden {several('annotation', bad)} {', '.join(bad)}") if bad else None
@@ -219,8 +219,8 @@ def seccomp(_metadata: Object, spec: Object) -> Violation | None:
 
 def sysctls(*allowed: str) -> Check:
     def check(_metadata: Object, spec: Object) -> Violation | None:
-        held = [sysctl.get("name", "") for sysctl in context(spec).get("sysctls") or ()]
-        bad = [name for name in held if name not in allowed]
+        names = [sysctl.get("name", "") for sysctl in context(spec).get("sysctls") or ()]
+        bad = [name for name in names if name not in allowed]
         return ("forbidden sysctls", ", ".join(bad)) if bad else None
 
     return check

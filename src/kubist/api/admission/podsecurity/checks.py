@@ -57,19 +57,19 @@ def policy_of(
 
     def standard(mode: str, default: Standard, unreadable: str) -> Standard:
         level, minor = default.level, default.minor
-        given = labels.get(PREFIX + mode)
-        if given is not None:
-            level = given
-            if given not in LEVELS:
+        value = labels.get(PREFIX + mode)
+        if value is not None:
+            level = value
+            if value not in LEVELS:
                 level = unreadable
-                errors.append(_invalid(mode, given, f"must be one of {', '.join(LEVELS)}"))
-        given = labels.get(f"{PREFIX}{mode}-version")
-        if given is not None:
+                errors.append(_invalid(mode, value, f"must be one of {', '.join(LEVELS)}"))
+        value = labels.get(f"{PREFIX}{mode}-version")
+        if value is not None:
             minor = LATEST
-            if found := _VERSION.fullmatch(given):
-                minor = int(found[1])
-            elif given != "latest":
-                errors.append(_invalid(f"{mode}-version", given, 'must be "latest" or "v1.x"'))
+            if match := _VERSION.fullmatch(value):
+                minor = int(match[1])
+            elif value != "latest":
+                errors.append(_invalid(f"{mode}-version", value, 'must be "latest" or "v1.x"'))
         return Standard(level, minor)
 
     enforce = standard("enforce", defaults.enforce, RESTRICTED)
@@ -171,21 +171,21 @@ def checks_of(standard: Standard) -> tuple[Check, ...]:
 
 def _as_of(table: dict[str, Versions], minor: int) -> dict[str, Check]:
     """Newest form of each check up to a minor version."""
-    found = {}
+    checks = {}
     for name, versions in table.items():
         for since, check in versions:
             if minor == LATEST or since <= minor:
-                found[name] = check
-    return found
+                checks[name] = check
+    return checks
 
 
 def violations(standard: Standard, metadata: Object, spec: Object) -> list[Violation]:
-    return [found for check in checks_of(standard) if (found := check(metadata, spec)) is not None]
+    return [violation for check in checks_of(standard) if (violation := check(metadata, spec)) is not None]
 
 
-def reasons(found: Iterable[Violation]) -> str:
-    return ", ".join(reason for reason, _ in found)
+def reasons(problems: Iterable[Violation]) -> str:
+    return ", ".join(reason for reason, _ in problems)
 
 
-def details(found: Iterable[Violation]) -> str:
-    return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in found)
+def details(problems: Iterable[Violation]) -> str:
+    return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in problems)

@@ -55,10 +55,10 @@ def capabilities(_metadata: Object, spec: Object) -> Violation | None:
     undropped, adding = [], []
     added: set[str] = set()
     for container in containers(spec):
-        held = context(container).get("capabilities") or {}
-        if "ALL" not in (held.get("drop") or ()):
+        settings = context(container).get("capabilities") or {}
+        if "ALL" not in (settings.get("drop") or ()):
             undropped.append(container)
-        extra = set(held.get("add") or ()) - {"NET_BIND_SERVICE"}
+        extra = set(settings.get("add") or ()) - {"NET_BIND_SERVICE"}
         if extra:
             added |= extra
             adding.append(container)
@@ -105,8 +105,8 @@ def seccomp_required(metadata: Object, spec: Object) -> Violation | None:
     if wrong is not None:
         return wrong
     silent = [c for c in containers(spec) if context(c).get("seccompProfile") is None]
-    given = context(spec).get("seccompProfile") is not None and not bad_seccomp(spec)
-    if not silent or given:
+    pod_has_profile = context(spec).get("seccompProfile") is not None and not bad_seccomp(spec)
+    if not silent or pod_has_profile:
         return None
     what = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     return "seccompProfile", f"pod or {named(silent)} {what}"

@@ -33,14 +33,14 @@ class Decisions:
 
     def find(self, **question: Any) -> Decision:
         key = tuple(sorted(question.items(), key=lambda item: item[0]))
-        found = self._known.get(key)
-        if found is None:
+        decision = self._known.get(key)
+        if decision is None:
             raise Undecided(key)
-        return found
+        return decision
 
     async def decide(self, question: Question) -> None:
-        asked = dict(question)
-        allowed, reason = await self._ctx.authorize(asked.pop("verb"), **asked)
+        attributes = dict(question)
+        allowed, reason = await self._ctx.authorize(attributes.pop("verb"), **attributes)
         self._known[question] = Decision(allowed, reason)
 
 

@@ -99,11 +99,11 @@ def find_param_kind(ctx: Context, kind: Object | None) -> Any:
     if kind is None:
         return None
     group, _, version = kind.get("apiVersion", "").rpartition("/")
-    found = ctx.objects.find_kind(group, version, kind.get("kind", ""))
-    if found is None:
-        shown = f"{group}/{version}, Kind={kind.get('kind', '')}"
-        raise Misconfigured(f"failed to find resource referenced by paramKind: '{shown}'")
-    return found
+    resource = ctx.objects.find_kind(group, version, kind.get("kind", ""))
+    if resource is None:
+        kind_text = f"{group}/{version}, Kind={kind.get('kind', '')}"
+        raise Misconfigured(f"failed to find resource referenced by paramKind: '{kind_text}'")
+    return resource
 
 
 def collect_params(ctx: Context, resource: Any, ref: Object | None, namespace: str) -> list[Object | None]:
@@ -118,18 +118,18 @@ def collect_params(ctx: Context, resource: Any, ref: Object | None, namespace: s
         if not where:
             why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
             raise Misconfigured(why)
-    found = []
+    params = []
     if ref.get("name"):
         one = ctx.objects.get(resource.resource, ref["name"], where, group=resource.group)
-        found = [one] if one is not None else []
+        params = [one] if one is not None else []
     elif ref.get("selector") is not None:
         selector = label_selector(ref["selector"])
         for obj in ctx.objects.list(resource.resource, where, group=resource.group):
             if selector.matches(obj["metadata"].get("labels") or {}):
-                found.append(obj)
-    if not found and ref.get("parameterNotFoundAction") == "Deny":
+                params.append(obj)
+    if not params and ref.get("parameterNotFoundAction") == "Deny":
         raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [_in_version(obj, resource) for obj in found]
+    return [_in_version(obj, resource) for obj in params]
 
 
 def _in_version(obj: Object, resource: Any) -> Object:

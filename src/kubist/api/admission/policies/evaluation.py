@@ -114,8 +114,8 @@ class Evaluation:
         """Evaluation of a request as `target`."""
         ctx, resource = request.ctx, target.resource
         new, old = await request.see(target)
-        asked = {"subresource": request.subresource, "namespace": request.namespace, "name": request.name}
-        check = ResourceCheck(decisions, ctx.user, resource.group, resource.resource, asked)
+        identity = {"subresource": request.subresource, "namespace": request.namespace, "name": request.name}
+        check = ResourceCheck(decisions, ctx.user, resource.group, resource.resource, identity)
         known: Object = {
             "object": new,
             "oldObject": old,
@@ -167,6 +167,6 @@ def _shown_namespace(namespace: Object | None) -> Object | None:
     metadata = {
         name: namespace["metadata"][name] for name in _NAMESPACE_METADATA if name in namespace["metadata"]
     }
-    shown = {"metadata": metadata}
-    shown |= {part: namespace[part] for part in ("spec", "status") if part in namespace}
-    return shown
+    view = {"metadata": metadata}
+    view |= {part: namespace[part] for part in ("spec", "status") if part in namespace}
+    return view

@@ -91,10 +91,10 @@ def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
         if schema is None:
             continue
         if escaped is not None:
-            found = schema.fields.get(escaped)
+            inner_schema = schema.fields.get(escaped)
         else:
-            found = schema_type(inner, resource=bool(inner.get("x-kubernetes-embedded-resource")))
-        if found is not None and (below := _compile(inner, found)) is not None:
+            inner_schema = schema_type(inner, resource=bool(inner.get("x-kubernetes-embedded-resource")))
+        if inner_schema is not None and (below := _compile(inner, inner_schema)) is not None:
             rules.properties[name] = below
     return rules
 
@@ -146,9 +146,9 @@ class _Run:
             self._evaluate_all(rules, new, old, correlation, path)
         if isinstance(new, list):
             if rules.items is not None:
-                held = _by_key(old, rules.keys) if rules.keys and isinstance(old, list) else {}
+                old_items = _by_key(old, rules.keys) if rules.keys and isinstance(old, list) else {}
                 for index, item in enumerate(new):
-                    before = held.get(_key(item, rules.keys)) if held else None
+                    before = old_items.get(_key(item, rules.keys)) if old_items else None
                     self.walk(rules.items, item, before, correlation.index(index), f"{path}[{index}]")
         elif isinstance(new, dict):
             former = old if isinstance(old, dict) else {}
@@ -229,8 +229,8 @@ class _Run:
         if rule.field:
             at = rule.field if where == NOWHERE else f"{where}.{rule.field}"
         message = self._message(rule, variables)
-        shown = "" if kind in ("object", "array") else f"{_shown(value)}: "
-        error = FieldError(rule.reason, at, _body(rule.reason, shown, message))
+        value_text = "" if kind in ("object", "array") else f"{_shown(value)}: "
+        error = FieldError(rule.reason, at, _body(rule.reason, value_text, message))
         if not rule.uses_old and correlation.unchanged:
             self.warnings.append(str(error))
         else:
@@ -256,15 +256,15 @@ def _shown(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _body(reason: str, shown: str, message: str) -> str:
+def _body(reason: str, value_text: str, message: str) -> str:
     match reason:
         case "FieldValueRequired":
             return f"Required value: {message}"
         case "FieldValueForbidden":
             return f"Forbidden: {message}"
         case "FieldValueDuplicate":
-            return f"Duplicate value: {shown.removesuffix(': ')}"
-    return f"Invalid value: {shown}{message}"
+            return f"Duplicate value: {value_text.removesuffix(': ')}"
+    return f"Invalid value: {value_text}{message}"
 
 
 def _key(item: Any, keys: tuple[str, ...]) -> bytes:

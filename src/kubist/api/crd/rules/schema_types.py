@@ -94,9 +94,9 @@ def _array(props: Props, name: str) -> SchemaType | None:
     most = props.get("maxItems")
     type_ = list_of(inner.type)
     type_.props = props
-    found = SchemaType(type_, max(most, 0) if most is not None else (BODY_BYTES - 2) // (inner.least + 1), 2)
-    found.element = inner
-    return found
+    array = SchemaType(type_, max(most, 0) if most is not None else (BODY_BYTES - 2) // (inner.least + 1), 2)
+    array.element = inner
+    return array
 
 
 def _object(props: Props, name: str) -> SchemaType | None:
@@ -112,11 +112,11 @@ def _object(props: Props, name: str) -> SchemaType | None:
         most = props.get("maxProperties")
         type_ = map_of(STRING, inner.type)
         type_.props = props
-        found = SchemaType(
+        schema = SchemaType(
             type_, max(most, 0) if most is not None else (BODY_BYTES - 2) // (inner.least + 6), 2
         )
-        found.element = inner
-        return found
+        schema.element = inner
+        return schema
     name = name or f"selfType{next(_serial)}"
     required = props.get("required") or ()
     least = 2
@@ -132,10 +132,10 @@ def _object(props: Props, name: str) -> SchemaType | None:
         if field in required and inner_props.get("default") is None:
             least += len(field) + inner.least + 4
     type_ = Type("object", name, (), {key: inner.type for key, inner in fields.items()}, props)
-    found = SchemaType(type_, BODY_BYTES, least)
-    found.most = 0
-    found.fields = fields
-    return found
+    schema = SchemaType(type_, BODY_BYTES, least)
+    schema.most = 0
+    schema.fields = fields
+    return schema
 
 
 def _string(props: Props) -> SchemaType:

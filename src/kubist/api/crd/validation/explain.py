@@ -64,10 +64,10 @@ class OldValue:
             keys = tuple(self.props.get("x-kubernetes-list-map-keys") or ())
             if self._by_identity is None:
                 self._by_identity = {_identity(item, keys): item for item in reversed(self.old)}
-            wanted = _identity(self.new[position], keys)
-            if wanted is None or wanted not in self._by_identity:
+            identity = _identity(self.new[position], keys)
+            if identity is None or identity not in self._by_identity:
                 return None
-            return OldValue(self.new[position], self._by_identity[wanted], items)
+            return OldValue(self.new[position], self._by_identity[identity], items)
         if kind == "set" or position >= len(self.old) or not self.unchanged:
             return None
         return OldValue(self.new[position], self.old[position], items)
@@ -156,9 +156,9 @@ def _explain(props: Props, value: Any, path: str, old: OldValue | None) -> _Resu
             result.fitted += 1
         else:
             kind = value.__class__
-            held = _VALUE_FORMATS.get(kind, "")
-            if format_ and kind not in (str, list) and held != format_:
-                _wrong_type(result, path, (format_,), held)
+            value_format = _VALUE_FORMATS.get(kind, "")
+            if format_ and kind not in (str, list) and value_format != format_:
+                _wrong_type(result, path, (format_,), value_format)
             else:
                 _wrong_type(result, path, types or (format_,), numbers.TYPE_NAMES[kind])
         result.fitted += 1
@@ -190,16 +190,16 @@ def _explain(props: Props, value: Any, path: str, old: OldValue | None) -> _Resu
 _VALUE_FORMATS = {int: "int64", float: "float64"}
 
 
-def _wrong_type(result: _Result, path: str, types: tuple[str, ...], found: str) -> None:
-    message = f"{path} in body must be of type {','.join(types)}: {quoted(found)}"
-    result.add("FieldValueTypeInvalid", path, f"Invalid value: {quoted(found)}: {message}", key=message)
+def _wrong_type(result: _Result, path: str, types: tuple[str, ...], actual: str) -> None:
+    message = f"{path} in body must be of type {','.join(types)}: {quoted(actual)}"
+    result.add("FieldValueTypeInvalid", path, f"Invalid value: {quoted(actual)}: {message}", key=message)
 
 
 def _enum(props: Props, value: Any, path: str, result: _Result) -> None:
     enum = props.get("enum")
     if enum and not numbers.is_one_of(value, enum):
-        shown = [item if isinstance(item, str) else orjson.dumps(item).decode() for item in enum]
-        result.add("FieldValueNotSupported", path, fields.not_supported("", value, shown).body, key="enum")
+        choices = [item if isinstance(item, str) else orjson.dumps(item).decode() for item in enum]
+        result.add("FieldValueNotSupported", path, fields.not_supported("", value, choices).body, key="enum")
 
 
 def _string(props: Props, value: str, path: str, result: _Result) -> None:
@@ -286,8 +286,8 @@ def _junctors(props: Props, value: Any, path: str, result: _Result, old: OldValu
         if len(valid) == 1:
             result.merge(valid[0])
         else:
-            found = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
-            result.nowhere(f'"{path}" must validate one and only one schema (oneOf). {found}')
+            detail = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
+            result.nowhere(f'"{path}" must validate one and only one schema (oneOf). {detail}')
             if not valid:
                 result.merge(_best(branches))
     if all_of := props.get("allOf"):

@@ -75,14 +75,14 @@ def problems(
 ) -> list[tuple[str, str]]:
     """Violations of a number as (keyword, message). The keyword is empty if the reference names no field for it."""
     value = native(value)
-    found: list[tuple[str, str]] = []
+    errors: list[tuple[str, str]] = []
     form = f"with format {format_}" if format_ else "(default format)"
     expected = f"{types[0]} {form}" if types else "number"
 
     def ranged(number: Any, word: str) -> bool:
         if in_range(number, types, format_):
             return True
-        found.append(("", f"{word} value must be of type {expected} in {path}"))
+        errors.append(("", f"{word} value must be of type {expected} in {path}"))
         return False
 
     ranged(value, "Checked")
@@ -90,7 +90,7 @@ def problems(
     if factor is not None:
         exact = ranged(factor, "MultipleOf") and isinstance(value, int)
         if not _multiple(value, factor, exact):
-            found.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor, exact)}"))
+            errors.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor, exact)}"))
     for field, below in (("minimum", True), ("maximum", False)):
         bound = props.get(field)
         if bound is None:
@@ -100,8 +100,8 @@ def problems(
         exclusive = bool(props.get(f"exclusive{field.capitalize()}"))
         if (value < limit if below else value > limit) or (exclusive and value == limit):
             word = ("greater than" if below else "less than") + ("" if exclusive else " or equal to")
-            found.append((field, f"{path} in body should be {word} {shown(limit, native_limit)}"))
-    return found
+            errors.append((field, f"{path} in body should be {word} {shown(limit, native_limit)}"))
+    return errors
 
 
 def _multiple(value: float, factor: float, exact: bool) -> bool:
@@ -124,14 +124,14 @@ def is_one_of(value: Any, enum: list[Any]) -> bool:
     return any(same(_converted(value, allowed), allowed) for allowed in enum if allowed is not None)
 
 
-def _converted(value: Any, wanted: Any) -> Any:
+def _converted(value: Any, choice: Any) -> Any:
     """The number converted to the type of the enum value, as the reference converts it: a float is truncated
     to an integer, and an integer becomes the character with that code point."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
-    if isinstance(value, float) and isinstance(wanted, int):
+    if isinstance(value, float) and isinstance(choice, int):
         return int(value) if math.isfinite(value) else value
-    if isinstance(value, int) and isinstance(wanted, str):
+    if isinstance(value, int) and isinstance(choice, str):
         return chr(value) if 0 <= value < 0x110000 and not 0xD800 <= value < 0xE000 else "\ufffd"
     return value
 

@@ -109,9 +109,9 @@ class Audit:
         self._policy = policy
         self.log = log
 
-    def begin(self, request: Request, asked: AuthorizationQuery, audit_id: str) -> Trail | None:
-        verdict = self._policy.verdict(asked)
-        return Trail(self.log, verdict, request, asked, audit_id) if verdict.level else None
+    def begin(self, request: Request, attributes: AuthorizationQuery, audit_id: str) -> Trail | None:
+        verdict = self._policy.verdict(attributes)
+        return Trail(self.log, verdict, request, attributes, audit_id) if verdict.level else None
 
 
 def _shortened(user_agent: str) -> str:
@@ -124,7 +124,7 @@ class Trail:
     """Audit event of one request, written at each stage."""
 
     def __init__(
-        self, log: Sink, verdict: Verdict, request: Request, asked: AuthorizationQuery, audit_id: str
+        self, log: Sink, verdict: Verdict, request: Request, attributes: AuthorizationQuery, audit_id: str
     ) -> None:
         self._log = log
         self._verdict = verdict
@@ -132,7 +132,7 @@ class Trail:
         self.annotations: dict[str, str] = {}
         self.type: Object = {}
         """kind and apiVersion for a body that does not contain them."""
-        self._known = bool(asked.user.name)
+        self._known = bool(attributes.user.name)
         target = f"{request.path}?{request.query}" if request.query else request.path
         self._event: Object = {
             "kind": "Event",
@@ -141,14 +141,14 @@ class Trail:
             "auditID": audit_id,
             "stage": "",
             "requestURI": target,
-            "verb": asked.verb,
-            "user": asked.user.info() if self._known else {},
+            "verb": attributes.verb,
+            "user": attributes.user.info() if self._known else {},
             "sourceIPs": _sources(request),
             "userAgent": _shortened(request.headers.get("user-agent", "")),
             "requestReceivedTimestamp": now_micro(),
         }
-        if asked.is_resource:
-            self._event["objectRef"] = _object_ref(asked)
+        if attributes.is_resource:
+            self._event["objectRef"] = _object_ref(attributes)
         if self._known:
             self._stage("RequestReceived")
 
@@ -203,18 +203,18 @@ class Trail:
     def _received(self, answer: Response) -> None:
         """Records the response."""
         status: Object = {"metadata": {}, "code": answer.status}
-        shown = None
+        obj = None
         if answer.status >= 400 or self._verdict.level >= RESPONSE:
             body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
             headers = dict(answer.headers)
             if b"Content-Encoding" not in headers:
-                shown = self._object(body, headers.get(b"Content-Type", b"").decode())
-        if isinstance(shown, dict) and shown.get("kind") == "Status":
+                obj = self._object(body, headers.get(b"Content-Type", b"").decode())
+        if isinstance(obj, dict) and obj.get("kind") == "Status":
             names = ("metadata", "status", "message", "reason", "details", "code")
-            status = {name: shown[name] for name in names if name in shown} | {"code": answer.status}
+            status = {name: obj[name] for name in names if name in obj} | {"code": answer.status}
         self._event["responseStatus"] = status
-        if self._verdict.level >= RESPONSE and shown is not None:
-            self._event["responseObject"] = shown
+        if self._verdict.level >= RESPONSE and obj is not None:
+            self._event["responseObject"] = obj
 
     def _object(self, body: bytes, content_type: str) -> Any:
         """A body as the log shows it: JSON, regardless of the encoding it was sent in."""
@@ -247,13 +247,13 @@ def _sources(request: Request) -> list[str]:
     return hops if hops and hops[-1] == peer else [*hops, peer]
 
 
-def _object_ref(asked: AuthorizationQuery) -> Object:
+def _object_ref(attributes: AuthorizationQuery) -> Object:
     pairs = {
-        "resource": asked.resource,
-        "namespace": asked.namespace,
-        "name": asked.name,
-        "apiGroup": asked.group,
-        "apiVersion": asked.version,
-        "subresource": asked.subresource,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "apiGroup": attributes.group,
+        "apiVersion": attributes.version,
+        "subresource": attributes.subresource,
     }
     return {name: value for name, value in pairs.items() if value}

@@ -90,8 +90,8 @@ class AuditFile:
     def _make_room(self, size: int) -> None:
         if self._moved():
             self._reopen()
-        found = os.fstat(self._file.fileno())
-        if found.st_size + size > self._max_size and stat.S_ISREG(found.st_mode):
+        info = os.fstat(self._file.fileno())
+        if info.st_size + size > self._max_size and stat.S_ISREG(info.st_mode):
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
                 if not self._moved():
@@ -157,19 +157,19 @@ class Backups:
 
     def all(self) -> list[Backup]:
         """Backups, newest first. One that is being compressed occurs twice."""
-        found = []
+        backups = []
         for match in filter(None, map(self._name.fullmatch, os.listdir(self._log.parent))):
             with contextlib.suppress(ValueError):
                 seconds = calendar.timegm(time.strptime(match[1], STAMP))
-                found.append(Backup(seconds * 1000 + int(match[2]), self._log.with_name(match[0])))
-        return sorted(found, reverse=True)
+                backups.append(Backup(seconds * 1000 + int(match[2]), self._log.with_name(match[0])))
+        return sorted(backups, reverse=True)
 
     def reserve(self, now: float) -> Path:
         """Creates an empty file under a free name, which the caller may replace. The name is later than that
         of every other backup even if the clock stands still or was set back, because pruning goes by the
         names."""
-        held = self.all()
-        moment = max(int(now * 1000), held[0].moment + 1 if held else 0)
+        backups = self.all()
+        moment = max(int(now * 1000), backups[0].moment + 1 if backups else 0)
         while True:
             stamp = time.strftime(STAMP, time.gmtime(moment // 1000))
             backup = self._log.with_name(f"{self._log.stem}-{stamp}.{moment % 1000:03}{self._log.suffix}")
@@ -182,10 +182,10 @@ class Backups:
 
     def prune(self, now: float) -> None:
         """Deletes backups over the limits."""
-        held = self.all()
-        moments = list(dict.fromkeys(backup.moment for backup in held))
+        backups = self.all()
+        moments = list(dict.fromkeys(backup.moment for backup in backups))
         kept = set(moments[: self._max_backup] if self._max_backup else moments)
-        for backup in held:
+        for backup in backups:
             with contextlib.suppress(FileNotFoundError):  # another process deleted it
                 too_old = self._max_age and backup.path.stat().st_mtime < now - self._max_age * 86400
                 if too_old or backup.moment not in kept:
@@ -231,15 +231,15 @@ class Compressor:
         target = path.with_name(path.name + _COMPRESSED)
         with path.open("rb") as source:
             fcntl.flock(source, fcntl.LOCK_EX)  # Waits for writers that opened the file before its rotation.
-            found = os.fstat(source.fileno())
+            info = os.fstat(source.fileno())
             # An empty file may only reserve a name: by now the name may belong to a log, which must not be deleted.
-            if not found.st_nlink or not found.st_size:
+            if not info.st_nlink or not info.st_size:
                 return
-            mode = stat.S_IMODE(found.st_mode)
+            mode = stat.S_IMODE(info.st_mode)
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
             os.fchmod(descriptor, mode)
             with os.fdopen(descriptor, "wb") as output, gzip.GzipFile("", "wb", fileobj=output) as packed:
                 while (piece := source.read(_PIECE)) and not self._stopping:
                     packed.write(piece)
-            os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.utime(target, ns=(info.st_atime_ns, info.st_mtime_ns))
             (target if self._stopping else path).unlink()

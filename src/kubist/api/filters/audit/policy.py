@@ -54,47 +54,47 @@ class AuditPolicy:
             raise ValueError(f"{path} has no rules")
         return cls(policy)
 
-    def verdict(self, asked: AuthorizationQuery) -> Verdict:
+    def verdict(self, attributes: AuthorizationQuery) -> Verdict:
         for rule, verdict in self._rules:
-            if _matches(rule, asked):
+            if _matches(rule, attributes):
                 return verdict
         return self._default
 
 
-def _matches(rule: Object, asked: AuthorizationQuery) -> bool:
-    if rule.get("users") and asked.user.name not in rule["users"]:
+def _matches(rule: Object, attributes: AuthorizationQuery) -> bool:
+    if rule.get("users") and attributes.user.name not in rule["users"]:
         return False
-    if rule.get("userGroups") and not set(rule["userGroups"]).intersection(asked.user.groups):
+    if rule.get("userGroups") and not set(rule["userGroups"]).intersection(attributes.user.groups):
         return False
-    if rule.get("verbs") and asked.verb not in rule["verbs"]:
+    if rule.get("verbs") and attributes.verb not in rule["verbs"]:
         return False
     if rule.get("namespaces") or rule.get("resources"):
-        return asked.is_resource and _matches_resource(rule, asked)
+        return attributes.is_resource and _matches_resource(rule, attributes)
     if rule.get("nonResourceURLs"):
-        return not asked.is_resource and any(
-            url == asked.path or (url.endswith("*") and asked.path.startswith(url.rstrip("*")))
+        return not attributes.is_resource and any(
+            url == attributes.path or (url.endswith("*") and attributes.path.startswith(url.rstrip("*")))
             for url in rule["nonResourceURLs"]
         )
     return True
 
 
-def _matches_resource(rule: Object, asked: AuthorizationQuery) -> bool:
-    if rule.get("namespaces") and asked.namespace not in rule["namespaces"]:
+def _matches_resource(rule: Object, attributes: AuthorizationQuery) -> bool:
+    if rule.get("namespaces") and attributes.namespace not in rule["namespaces"]:
         return False
     if not rule.get("resources"):
         return True
-    wanted = {"*", f"{asked.resource}/*"}
-    if asked.subresource:
-        wanted |= {f"{asked.resource}/{asked.subresource}", f"*/{asked.subresource}"}
+    patterns = {"*", f"{attributes.resource}/*"}
+    if attributes.subresource:
+        patterns |= {f"{attributes.resource}/{attributes.subresource}", f"*/{attributes.subresource}"}
     else:
-        wanted.add(asked.resource)
+        patterns.add(attributes.resource)
     return any(
-        one.get("group", "") in ("*", asked.group)
+        one.get("group", "") in ("*", attributes.group)
         and (
             not one.get("resources")
             or (
-                bool(wanted.intersection(one["resources"]))
-                and (not one.get("resourceNames") or asked.name in one["resourceNames"])
+                bool(patterns.intersection(one["resources"]))
+                and (not one.get("resourceNames") or attributes.name in one["resourceNames"])
             )
         )
         for one in rule["resources"]

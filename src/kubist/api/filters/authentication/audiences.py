@@ -7,12 +7,12 @@ from kubist.api.filters.authorization.query import quoted_list
 Audiences = tuple[str, ...]
 
 
-def accepted(own: Audiences, wanted: Audiences) -> Audiences | None:
+def accepted(own: Audiences, targets: Audiences) -> Audiences | None:
     """Audiences of a token that names none: it is valid for the server itself. None if no wanted audience is
     the server's."""
-    if not wanted:
+    if not targets:
         return ()
-    return tuple(audience for audience in wanted if audience in own) or None
+    return tuple(audience for audience in targets if audience in own) or None
 
 
 def named(claim: object, own: Audiences) -> Audiences:
@@ -22,11 +22,11 @@ def named(claim: object, own: Audiences) -> Audiences:
     return tuple(claim) if isinstance(claim, list) and claim else own
 
 
-def common(held: Audiences, wanted: Audiences) -> Audiences:
+def common(own: Audiences, targets: Audiences) -> Audiences:
     """Wanted audiences that a token names."""
-    return tuple(audience for audience in wanted if audience in held)
+    return tuple(audience for audience in targets if audience in own)
 
 
-def mismatch(held: Audiences, wanted: Audiences) -> str:
+def mismatch(own: Audiences, targets: Audiences) -> str:
     """Error text of a token for other audiences."""
-    return f"token audiences {quoted_list(held)} is invalid for the target audiences {quoted_list(wanted)}"
+    return f"token audiences {quoted_list(own)} is invalid for the target audiences {quoted_list(targets)}"

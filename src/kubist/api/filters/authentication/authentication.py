@@ -244,5 +244,5 @@ class TokenFile:
         user = self._users.get(token)
         if user is None:
             return None
-        found = accepted(self._audiences, audiences)
-        return None if found is None else (user, found)
+        valid_for = accepted(self._audiences, audiences)
+        return None if valid_for is None else (user, valid_for)

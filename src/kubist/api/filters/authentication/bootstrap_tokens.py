@@ -31,12 +31,12 @@ class BootstrapTokens:
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         parts = _TOKEN.fullmatch(token)
-        found = accepted(self._audiences, audiences)
-        if parts is None or found is None:
+        valid_for = accepted(self._audiences, audiences)
+        if parts is None or valid_for is None:
             return None
         secret = self._registry.get("secrets", f"bootstrap-token-{parts[1]}", "kube-system")
         user = _user(secret, parts[1], parts[2]) if secret is not None else None
-        return None if user is None else (user, found)
+        return None if user is None else (user, valid_for)
 
 
 def _user(secret: dict[str, Any], token_id: str, token_secret: str) -> User | None:

@@ -173,9 +173,9 @@ class _Search:
                 return [*path, anchor]
         for other in self._others.get(issuer, ()):
             if other.is_ca and other not in path and self._fits(path, other):
-                found = self.extend([*path, other])
-                if found is not None:
-                    return found
+                chain = self.extend([*path, other])
+                if chain is not None:
+                    return chain
         return None
 
     def _fits(self, path: list[Certificate], issuer: Certificate) -> bool:

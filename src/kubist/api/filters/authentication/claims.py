@@ -51,12 +51,12 @@ class ClaimMapping:
         """The user that the claims describe. Raises TokenError if a claim is missing or a rule fails."""
         try:
             try:
-                found = self._user(claims)
+                user = self._user(claims)
             except Lengthy:
-                found = await elsewhere(self._user, claims)
+                user = await elsewhere(self._user, claims)
         except RecursionError:
             raise TokenError(INVALID) from None
-        return with_groups(found)
+        return with_groups(user)
 
     def _user(self, claims: Claims) -> User:
         variables: dict[str, Any] = {"claims": _cel_value(claims)} if self._has_programs() else {}
@@ -94,8 +94,8 @@ class ClaimMapping:
             return _texts(_value(program, variables, "group claim expression"), "group claim expression")
         if not claim or claims.get(claim) is None:
             return ()
-        found = claims[claim]
-        groups = [found] if isinstance(found, str) else found
+        value = claims[claim]
+        groups = [value] if isinstance(value, str) else value
         if not is_texts(groups):
             raise TokenError(f'oidc: parse groups claim "{claim}": not a string or a list of strings')
         return tuple(prefix + group for group in groups)
@@ -107,23 +107,23 @@ class ClaimMapping:
         return _text(claims, claim, f'oidc: parse uid claim "{claim}"') if claim else ""
 
     def _extra(self, claims: Claims, variables: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        extra: dict[str, tuple[str, ...]] = {}
         if claims.get("jti"):
-            found[CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
+            extra[CREDENTIAL_ID] = (f"JTI={claims['jti']}",)
         for key, program in self.extra:
             value = _value(program, variables, "extra claim expression")
             if values := _texts(value, f"extra claim expression: {program.expression}"):
-                found[key] = values
-        return found
+                extra[key] = values
+        return extra
 
     def _check_required(self, claims: Claims) -> None:
-        for claim, wanted in self.required:
+        for claim, expected in self.required:
             if claim not in claims:
                 raise TokenError(f"oidc: required claim {claim} not present in ID token")
-            found = _text(claims, claim, f"oidc: parse claim {claim}")
-            if found != wanted:
+            value = _text(claims, claim, f"oidc: parse claim {claim}")
+            if value != expected:
                 raise TokenError(
-                    f"oidc: required claim {claim} value does not match. Got = {found}, want = {wanted}"
+                    f"oidc: required claim {claim} value does not match. Got = {value}, want = {expected}"
                 )
 
 
@@ -161,10 +161,10 @@ def user_value(user: User) -> dict[str, Any]:
 def _text(claims: Claims, claim: str, context: str) -> str:
     if claim not in claims:
         raise TokenError(f"{context}: claim not present")
-    found = claims[claim]
-    if not isinstance(found, str):
+    value = claims[claim]
+    if not isinstance(value, str):
         raise TokenError(f"{context}: not a string")
-    return found
+    return value
 
 
 def _value(program: Program, variables: dict[str, Any], what: str) -> Any:

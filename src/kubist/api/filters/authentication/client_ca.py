@@ -81,12 +81,12 @@ class ClientCA:
 
     def _check_file(self, now: float) -> None:
         self._checked = now
-        found = stamp([self._path])
-        if found == self._stamp:
+        new_stamp = stamp([self._path])
+        if new_stamp == self._stamp:
             return
         try:
             self._authorities = Authorities(read_certificates(self._path))
-            self._stamp = found
+            self._stamp = new_stamp
             log.info("reloaded the client authorities %s", self._path)
         except (OSError, ValueError) as error:
             log.warning("keeping the old client authorities: %s: %s", self._path, error)

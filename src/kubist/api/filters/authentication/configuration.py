@@ -75,8 +75,8 @@ def _invalid(errors: list[FieldError]) -> ValueError:
 
 
 def _issuer(spec: Object) -> Object:
-    found: Object = spec.get("issuer") or {}
-    return found
+    issuer: Object = spec.get("issuer") or {}
+    return issuer
 
 
 def _anonymous(config: Object | None) -> Anonymous | None:
@@ -100,12 +100,12 @@ class JWTAuthenticators:
     @classmethod
     def of_file(cls, path: str, disallowed: Collection[str], audiences: Audiences) -> JWTAuthenticators:
         """Authenticators of a file. `follow` loads its changes."""
-        found = load(path, disallowed)
-        made = cls(found.issuers, audiences)
+        configuration = load(path, disallowed)
+        made = cls(configuration.issuers, audiences)
         made._file, made._disallowed, made.anonymous = (
-            FileChanges(path, found.content),
+            FileChanges(path, configuration.content),
             disallowed,
-            found.anonymous,
+            configuration.anonymous,
         )
         return made
 
@@ -122,10 +122,10 @@ class JWTAuthenticators:
         while self._file is not None:
             content = await self._file.next()
             try:
-                found = await asyncio.to_thread(parse, content, self._disallowed)
-                if found.anonymous != self.anonymous:
+                configuration = await asyncio.to_thread(parse, content, self._disallowed)
+                if configuration.anonymous != self.anonymous:
                     raise _invalid([forbidden("anonymous", "changed from initial configuration file")])
-                missing = await self._replace(found.issuers)
+                missing = await self._replace(configuration.issuers)
             except (ValueError, OSError) as error:
                 log.error("keeping the old authentication configuration: %s: %s", self._file.path, error)
                 continue

@@ -240,7 +240,7 @@ class JWTReader:
         return Source(claim, spec.get("prefix", ""))
 
     def _extra_mappings(self, mappings: list[Object], above: str) -> list[tuple[str, Program]]:
-        found: dict[str, Program | None] = {}
+        programs: dict[str, Program | None] = {}
         for index, mapping in enumerate(mappings):
             path = f"{above}.extra[{index}]"
             key, expression = mapping.get("key", ""), mapping.get("valueExpression", "")
@@ -250,29 +250,29 @@ class JWTReader:
             domain = f".{key.partition('/')[0]}" if "/" in key else ""
             if domain.endswith((".kubernetes.io", ".k8s.io")):
                 self.errors.append(invalid(f"{path}.key", key, RESERVED))
-            if key in found:
+            if key in programs:
                 self.errors.append(duplicate(f"{path}.key", key))
                 continue
-            found[key] = None
+            programs[key] = None
             if not expression:
                 self.errors.append(required(f"{path}.valueExpression"))
                 continue
-            found[key] = self._compile(expression, f"{path}.valueExpression", CLAIMS)
-        return [(key, program) for key, program in found.items() if program is not None]
+            programs[key] = self._compile(expression, f"{path}.valueExpression", CLAIMS)
+        return [(key, program) for key, program in programs.items() if program is not None]
 
     def _user_validation_rules(self, rules: list[Object]) -> list[Rule]:
-        found: dict[str, Rule | None] = {}
+        entries: dict[str, Rule | None] = {}
         for index, rule in enumerate(rules):
             path = f"{self._prefix}userValidationRules[{index}].expression"
             expression = rule.get("expression", "")
             if not expression:
                 self.errors.append(required(path))
-            elif expression in found:
+            elif expression in entries:
                 self.errors.append(duplicate(path, expression))
             else:
                 program = self._compile(expression, path, USER, boolean=True)
-                found[expression] = None if program is None else Rule(program, rule.get("message", ""))
-        return [rule for rule in found.values() if rule is not None]
+                entries[expression] = None if program is None else Rule(program, rule.get("message", ""))
+        return [rule for rule in entries.values() if rule is not None]
 
     def _compile(
         self, expression: str, path: str, environment: cel.Environment, *, boolean: bool = False

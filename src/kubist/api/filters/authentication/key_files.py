@@ -60,8 +60,8 @@ def read_public_keys(path: str) -> list[PublicKey]:
 
     Labels do not matter. A private ECDSA key counts only in SEC 1 form, not in PKCS#8.
     """
-    found = (_public_key(block.content) for block in pem.blocks(Path(path).read_bytes()))
-    keys = [key for key in found if key is not None]
+    candidates = (_public_key(block.content) for block in pem.blocks(Path(path).read_bytes()))
+    keys = [key for key in candidates if key is not None]
     if not keys:
         raise ValueError(f"{path} contains no valid RSA or ECDSA public key in PEM form")
     return keys
@@ -183,14 +183,14 @@ def _values(der: bytes) -> list[bytes]:
     at, end = _content_start(der, 0), _end(der, 0)
     if der[:1] != bytes((_SEQUENCE,)) or end > len(der):
         return []
-    found = []
+    values = []
     while at < end:
         following = _end(der, at)
         if following > end:
             return []
-        found.append(der[at:following])
+        values.append(der[at:following])
         at = following
-    return found
+    return values
 
 
 def _content(value: bytes) -> bytes:

@@ -59,24 +59,24 @@ class OIDC:
         issuer = issuer_of(token)
         if ALIASES.get(issuer, issuer) != self._issuer.url:
             return None
-        found = accepted(self._audiences, audiences)
-        if found is None:
+        valid_for = accepted(self._audiences, audiences)
+        if valid_for is None:
             return None
         try:
             claims = await self.keys.claims(token)
         except UnknownSigner:
             raise TokenError("oidc: verify token: failed to verify signature") from None
         self._check(claims)
-        return await self._issuer.mapping.user(claims), found
+        return await self._issuer.mapping.user(claims), valid_for
 
     def _check(self, claims: Claims) -> None:
         """Checks audience, expiry and not-before time."""
-        wanted = self._issuer.audiences
+        valid = self._issuer.audiences
         meant = claims.get("aud", [])
         named = [meant] if isinstance(meant, str) else meant
-        if not set(named) & set(wanted):
+        if not set(named) & set(valid):
             expected = (
-                f"audience {quoted(wanted[0])}" if len(wanted) == 1 else f"audience in {quoted_list(wanted)}"
+                f"audience {quoted(valid[0])}" if len(valid) == 1 else f"audience in {quoted_list(valid)}"
             )
             raise TokenError(f"oidc: verify token: oidc: expected {expected} got {quoted_list(named)}")
         now = clock.now()
@@ -191,7 +191,7 @@ class IssuerKeys:
         if not isinstance(where, str):
             raise ValueError("the discovery document has no jwks_uri")
         published = (await self._document(where)).get("keys") or []
-        found: dict[str, PublicKey] = {}
+        keys: dict[str, PublicKey] = {}
         for index, key in enumerate(published):
             try:
                 read = read_jwk(key)
@@ -200,8 +200,8 @@ class IssuerKeys:
                 continue
             if read is not None:
                 kid = key.get("kid")
-                found[kid if isinstance(kid, str) else f"#{index}"] = read
-        return found
+                keys[kid if isinstance(kid, str) else f"#{index}"] = read
+        return keys
 
     async def _document(self, url: str) -> dict[str, Any]:
         code, body = await get(url, context=self._context, timeout=TIMEOUT)

@@ -73,8 +73,8 @@ class ServiceAccountTokens:
         self._held: BoundedCache[str, Held] = BoundedCache(entries=4096, key_length=4096)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
-        held = self._held.get(token)
-        if held is None:
+        record = self._held.get(token)
+        if record is None:
             issuer = issuer_of(token)
             if not issuer:
                 return None
@@ -82,21 +82,21 @@ class ServiceAccountTokens:
                 return await self._legacy(token, audiences)
             if issuer not in self._issuers:
                 return None
-            held = self._hold(token)
-        elif clock.now() > held.until:
+            record = self._hold(token)
+        elif clock.now() > record.until:
             del self._held[token]
-            check_dates(held.claims)
-        wanted = audiences or self._audiences
-        found = token_audiences.common(held.audiences, wanted)
-        if not found and self._audiences:
-            raise TokenError(token_audiences.mismatch(held.audiences, wanted))
-        for bound in held.bound:
+            check_dates(record.claims)
+        targets = audiences or self._audiences
+        valid_for = token_audiences.common(record.audiences, targets)
+        if not valid_for and self._audiences:
+            raise TokenError(token_audiences.mismatch(record.audiences, targets))
+        for bound in record.bound:
             if (
                 bound.seen is None
                 or self._registry.collection(bound.resource).get(bound.seen.key) is not bound.seen
             ):
                 await self._check(bound)
-        return held.user, found
+        return record.user, valid_for
 
     def discard_verdicts(self) -> None:
         self._held.clear()
@@ -104,9 +104,9 @@ class ServiceAccountTokens:
     def _hold(self, token: str) -> Held:
         claims = self._keys.claims(token)
         check_dates(claims)
-        held = self._read(claims)
-        self._held[token] = held
-        return held
+        record = self._read(claims)
+        self._held[token] = record
+        return record
 
     def _read(self, claims: Claims) -> Held:
         private = claims.get("kubernetes.io")
@@ -141,9 +141,9 @@ class ServiceAccountTokens:
         return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
 
     def _resource(self, plural: str) -> Resource:
-        found = self._registry.resources.stored("", plural)
-        assert found is not None
-        return found
+        resource = self._registry.resources.stored("", plural)
+        assert resource is not None
+        return resource
 
     async def _check(self, bound: Bound) -> None:
         """Raises TokenError if the bound object is missing, has another UID, or was deleted more than LEEWAY
@@ -179,10 +179,10 @@ class ServiceAccountTokens:
         namespace, secret_name, name, uid = said.values()
         if claims.get("sub") != username(namespace, name):
             raise TokenError("sub claim is invalid")
-        wanted = audiences or self._audiences
-        found = token_audiences.common(self._audiences, wanted)
-        if not found and self._audiences:
-            raise TokenError(token_audiences.mismatch(self._audiences, wanted))
+        targets = audiences or self._audiences
+        valid_for = token_audiences.common(self._audiences, targets)
+        if not valid_for and self._audiences:
+            raise TokenError(token_audiences.mismatch(self._audiences, targets))
         entry = await self._registry.read(self._resource("secrets"), namespace, secret_name)
         secret: dict[str, Any] = entry.object() if entry is not None else {}
         if not secret or secret["metadata"].get("deletionTimestamp"):
@@ -197,7 +197,7 @@ class ServiceAccountTokens:
         await self._mark_used(namespace, secret_name, labels.get(LAST_USED, ""))
         if labels.get(INVALID_SINCE):
             raise TokenError(f"the token in secret {namespace}/{secret_name} has been marked invalid")
-        return User(username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED)), found
+        return User(username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED)), valid_for
 
     async def _mark_used(self, namespace: str, secret: str, last: str) -> None:
         """Sets the last-used label of the secret, at most once a day, so that unused tokens can be found and
@@ -206,22 +206,22 @@ class ServiceAccountTokens:
         if last >= this_day:
             return
 
-        def mark(found: dict[str, Any]) -> dict[str, Any]:
-            metadata = found["metadata"]
+        def mark(current: dict[str, Any]) -> dict[str, Any]:
+            metadata = current["metadata"]
             metadata["labels"] = {**(metadata.get("labels") or {}), LAST_USED: this_day}
-            return found
+            return current
 
         await self._registry.mutate("secrets", secret, namespace, mark)
 
 
 def _reference(private: Claims, kind: str) -> tuple[str, str] | None:
     """Name and UID of the bound object of a kind in the private claims; None if absent."""
-    found = private.get(kind)
-    if found is None:
+    reference = private.get(kind)
+    if reference is None:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(reference, dict):
         raise TokenError(INVALID)
-    name, uid = found.get("name", ""), found.get("uid", "")
+    name, uid = reference.get("name", ""), reference.get("uid", "")
     if not isinstance(name, str) or not isinstance(uid, str):
         raise TokenError(INVALID)
     return name, uid

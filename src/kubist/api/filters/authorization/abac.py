@@ -44,19 +44,19 @@ class ABAC:
         return None, "No policy matched."
 
     def rules(self, user: User, namespace: str) -> Rules:
-        found = Rules([], [])
+        rules = Rules([], [])
         for policy in self._policies:
             if not _is_for(policy, user) or policy.get("namespace", "") not in ("*", namespace):
                 continue
             verbs = list(READING) if policy.get("readonly") else ["*"]
             if policy.get("resource"):
                 groups, resources = [policy.get("apiGroup", "")], [policy["resource"]]
-                found.resource_rules.append({"verbs": verbs, "apiGroups": groups, "resources": resources})
+                rules.resource_rules.append({"verbs": verbs, "apiGroups": groups, "resources": resources})
             if policy.get("nonResourcePath"):
-                found.non_resource_rules.append(
+                rules.non_resource_rules.append(
                     {"verbs": verbs, "nonResourceURLs": [policy["nonResourcePath"]]}
                 )
-        return found
+        return rules
 
 
 def _read(line: dict[str, Any]) -> Policy:

@@ -111,12 +111,12 @@ class Authorization:
         return Verdict(False, "\n".join(reasons), False, aggregate(errors) if errors else "")
 
     def rules(self, user: User, namespace: str) -> Rules:
-        found = [authorizer.rules(user, namespace) for authorizer in self.authorizers]
+        rule_sets = [authorizer.rules(user, namespace) for authorizer in self.authorizers]
         return Rules(
-            [rule for rules in found for rule in rules.resource_rules],
-            [rule for rules in found for rule in rules.non_resource_rules],
-            incomplete=any(rules.incomplete for rules in found),
-            error=aggregate(rules.error for rules in found if rules.error),
+            [rule for rules in rule_sets for rule in rules.resource_rules],
+            [rule for rules in rule_sets for rule in rules.non_resource_rules],
+            incomplete=any(rules.incomplete for rules in rule_sets),
+            error=aggregate(rules.error for rules in rule_sets if rules.error),
         )
 
 

@@ -116,20 +116,20 @@ def parse(content: bytes, required_types: Iterable[str] = ()) -> list[Authorizer
     errors: list[FieldError] = []
     if not specs:
         errors.append(required("authorizers", "at least one authorization mode must be defined"))
-    found = _Reader(errors).read(specs)
+    authorizers = _Reader(errors).read(specs)
     if errors:
         raise ValueError(summary(errors))
     problems = [
         f"expected name {each.type.lower()} for authorizer {each.type} instead of {each.name}"
-        for each in found
+        for each in authorizers
         if each.type != "Webhook" and each.name != each.type.lower()
     ]
-    missing = sorted(set(required_types) - {each.type for each in found})
+    missing = sorted(set(required_types) - {each.type for each in authorizers})
     if missing:
         problems.append(f"missing required types: [{' '.join(missing)}]")
     if problems:
         raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    return found
+    return authorizers
 
 
 class _Reader:
@@ -139,7 +139,7 @@ class _Reader:
         self._errors = errors
 
     def read(self, specs: list[Object]) -> list[AuthorizerSettings]:
-        found: list[AuthorizerSettings] = []
+        authorizers: list[AuthorizerSettings] = []
         types: set[str] = set()
         seen: set[str] = set()
         for index, spec in enumerate(specs):
@@ -169,8 +169,8 @@ class _Reader:
             elif "webhook" in spec:
                 why = "may only be specified when type=Webhook"
                 self._errors.append(invalid(f"{path}.webhook", "non-null", why))
-            found.append(AuthorizerSettings(type_, name, webhook))
-        return found
+            authorizers.append(AuthorizerSettings(type_, name, webhook))
+        return authorizers
 
     def _webhook(self, spec: Object | None, path: str) -> WebhookSettings | None:
         if spec is None:
@@ -246,17 +246,17 @@ class _Reader:
         if len(conditions) > CONDITIONS_LIMIT:
             self._errors.append(too_many(path, len(conditions), CONDITIONS_LIMIT))
             return ()
-        found: dict[str, Program | None] = {}
+        programs: dict[str, Program | None] = {}
         for index, condition in enumerate(conditions):
             where, expression = f"{path}[{index}].expression", condition.get("expression", "")
             if not expression.strip():
                 self._errors.append(required(where))
-            elif expression in found:
+            elif expression in programs:
                 self._errors.append(duplicate(where, expression))
             else:
-                found[expression] = None
+                programs[expression] = None
                 try:
-                    found[expression] = compile_condition(expression)
+                    programs[expression] = compile_condition(expression)
                 except CompileError as error:
                     self._errors.append(invalid(where, expression, error.message))
-        return tuple(program for program in found.values() if program is not None)
+        return tuple(program for program in programs.values() if program is not None)

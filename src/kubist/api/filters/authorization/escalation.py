@@ -68,9 +68,9 @@ async def check_binding(ctx: Context, new: Object, old: Object | None) -> None:
 
 
 async def _confirm(ctx: Context, obj: Object, rules: list[Object]) -> None:
-    held, problem = _held(ctx)
-    long = len(held) + len(rules) > LONG or sum(map(_length, rules)) > LONG
-    missing = await elsewhere(uncovered, held, rules) if long else uncovered(held, rules)
+    own_rules, problem = _held(ctx)
+    long = len(own_rules) + len(rules) > LONG or sum(map(_length, rules)) > LONG
+    missing = await elsewhere(uncovered, own_rules, rules) if long else uncovered(own_rules, rules)
     if not missing:
         return
     user = f"user {quoted(ctx.user.name)} (groups={quoted_list(ctx.user.groups)})"

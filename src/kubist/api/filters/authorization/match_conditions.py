@@ -65,12 +65,12 @@ class MatchConditions:
     def __init__(self, programs: Sequence[Program]) -> None:
         self._programs = programs
 
-    async def hold(self, asked: AuthorizationQuery) -> bool:
+    async def hold(self, attributes: AuthorizationQuery) -> bool:
         """Whether all conditions are true. A false condition decides at once. Otherwise an evaluation error
         raises MatchFailed."""
         if not self._programs:
             return True
-        variables = {"request": _request(asked)}
+        variables = {"request": _request(attributes)}
         try:
             return self._hold(variables)
         except Lengthy:
@@ -90,19 +90,19 @@ class MatchConditions:
         return True
 
 
-def _request(asked: AuthorizationQuery) -> dict[str, Any]:
+def _request(query: AuthorizationQuery) -> dict[str, Any]:
     """Spec of a SubjectAccessReview (v1) with all string fields, including empty ones."""
-    user = asked.user
+    user = query.user
     spec: dict[str, Any] = {
         "user": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra},
     }
-    if not asked.is_resource:
-        return spec | {"nonResourceAttributes": {"path": asked.path, "verb": asked.verb}}
-    attributes: dict[str, Any] = {name: getattr(asked, name) for name in _TEXT_FIELDS}
-    for name, selector in selectors_asked(asked).items():
+    if not query.is_resource:
+        return spec | {"nonResourceAttributes": {"path": query.path, "verb": query.verb}}
+    attributes: dict[str, Any] = {name: getattr(query, name) for name in _TEXT_FIELDS}
+    for name, selector in selectors_asked(query).items():
         if selector["requirements"]:
             requirements = [{"values": [], **requirement} for requirement in selector["requirements"]]
             attributes[name] = {"requirements": requirements}

@@ -77,73 +77,73 @@ class Nodes:
             return Rules([], [], True, "node authorizer does not support user rule resolution")
         return Rules([], [])
 
-    def _needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if not asked.name:
+    def _needed(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if not attributes.name:
             return None, "No Object name found"
-        if self._needs.by(node, asked.resource, asked.namespace, asked.name):
+        if self._needs.by(node, attributes.resource, attributes.namespace, attributes.name):
             return True, ""
         return None, f"no relationship found between node '{node}' and this object"
 
-    def _read_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.verb not in ("get", "list", "watch"):
+    def _read_needed(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.verb not in ("get", "list", "watch"):
             return None, "can only read resources of this type"
-        if asked.subresource:
+        if attributes.subresource:
             return None, "cannot read subresource"
-        if not asked.namespace:
+        if not attributes.namespace:
             return None, "can only read namespaced object of this type"
-        return self._needed(node, asked)
+        return self._needed(node, attributes)
 
-    def _get_needed(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.verb != "get":
+    def _get_needed(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.verb != "get":
             return None, "can only get individual resources of this type"
-        if asked.subresource:
+        if attributes.subresource:
             return None, "cannot get subresource"
-        return self._needed(node, asked)
+        return self._needed(node, attributes)
 
-    def _claim(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.subresource != "status":
-            return self._get_needed(node, asked)
-        if asked.verb not in ("update", "patch"):
+    def _claim(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.subresource != "status":
+            return self._get_needed(node, attributes)
+        if attributes.verb not in ("update", "patch"):
             return None, "can only get/update/patch this type"
-        return self._needed(node, asked)
+        return self._needed(node, attributes)
 
-    def _service_account(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.verb == "get" and not asked.subresource:
-            return self._read_needed(node, asked)
-        if asked.verb != "create" or not asked.name:
+    def _service_account(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._read_needed(node, attributes)
+        if attributes.verb != "create" or not attributes.name:
             return None, "can only create tokens for individual service accounts"
-        if asked.subresource != "token":
+        if attributes.subresource != "token":
             return None, "can only create token subresource of serviceaccount"
-        return self._needed(node, asked)
+        return self._needed(node, attributes)
 
-    def _lease(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.verb not in ("get", "create", "update", "patch", "delete"):
+    def _lease(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.verb not in ("get", "create", "update", "patch", "delete"):
             return None, "can only get, create, update, patch, or delete a node lease"
-        if asked.namespace != NODE_LEASES:
+        if attributes.namespace != NODE_LEASES:
             return None, f"can only access leases in the {quoted(NODE_LEASES)} system namespace"
-        if asked.verb != "create" and asked.name != node:
+        if attributes.verb != "create" and attributes.name != node:
             return None, "can only access node lease with the same name as the requesting node"
         return True, ""
 
-    def _csi_node(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.verb not in ("get", "create", "update", "patch", "delete"):
+    def _csi_node(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.verb not in ("get", "create", "update", "patch", "delete"):
             return None, "can only get, create, update, patch, or delete a CSINode"
-        if asked.subresource:
+        if attributes.subresource:
             return None, "cannot authorize CSINode subresources"
-        if asked.verb != "create" and asked.name != node:
+        if attributes.verb != "create" and attributes.name != node:
             return None, "can only access CSINode with the same name as the requesting node"
         return True, ""
 
-    def _resource_slice(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.subresource:
+    def _resource_slice(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.subresource:
             return None, "cannot authorize ResourceSlice subresources"
-        match asked.verb:
+        match attributes.verb:
             case "create":
                 return True, ""
             case "get" | "update" | "patch" | "delete":
-                return self._needed(node, asked)
+                return self._needed(node, attributes)
             case "watch" | "list" | "deletecollection":
-                if _selects(asked, "spec.nodeName", node):
+                if _selects(attributes, "spec.nodeName", node):
                     return True, ""
                 return (
                     None,
@@ -152,43 +152,43 @@ class Nodes:
         verbs = "get, watch, list, create, update, patch, delete, deletecollection"
         return None, f"only the following verbs are allowed for a ResourceSlice: {verbs}"
 
-    def _certificate_request(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.subresource:
+    def _certificate_request(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.subresource:
             return None, "nodes may not access the status subresource of PodCertificateRequests"
-        match asked.verb:
+        match attributes.verb:
             case "create":
                 return True, ""
             case "get":
-                return self._needed(node, asked)
+                return self._needed(node, attributes)
             case "list" | "watch":
-                if _selects(asked, "spec.nodeName", node):
+                if _selects(attributes, "spec.nodeName", node):
                     return True, ""
                 return None, "can only list/watch podcertificaterequests with nodeName field selector"
-        return None, f"nodes may not {asked.verb} podcertificaterequests"
+        return None, f"nodes may not {attributes.verb} podcertificaterequests"
 
-    def _node(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        if asked.subresource == "status":
-            return (True, "") if asked.verb in ("update", "patch") else (None, "")
-        if asked.subresource:
+    def _node(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        if attributes.subresource == "status":
+            return (True, "") if attributes.verb in ("update", "patch") else (None, "")
+        if attributes.subresource:
             return None, ""
-        if asked.verb in ("create", "update", "patch"):
+        if attributes.verb in ("create", "update", "patch"):
             return True, ""
-        if asked.verb in ("get", "list", "watch"):
-            if asked.name == node:
+        if attributes.verb in ("get", "list", "watch"):
+            if attributes.name == node:
                 return True, ""
-            what = f"'{asked.name}'" if asked.name else "all nodes"
+            what = f"'{attributes.name}'" if attributes.name else "all nodes"
             return None, f"node '{node}' cannot read {what}, only its own Node object"
         return None, ""
 
-    def _pod(self, node: str, asked: AuthorizationQuery) -> Opinion:
-        match asked.subresource, asked.verb:
+    def _pod(self, node: str, attributes: AuthorizationQuery) -> Opinion:
+        match attributes.subresource, attributes.verb:
             case "", "get":
-                return self._needed(node, asked)
+                return self._needed(node, attributes)
             case "", "list" | "watch":
-                if _selects(asked, "spec.nodeName", node):
+                if _selects(attributes, "spec.nodeName", node):
                     return True, ""
-                if asked.name:
-                    return self._needed(node, asked)
+                if attributes.name:
+                    return self._needed(node, attributes)
                 return None, "can only list/watch pods with spec.nodeName field selector"
             case "", "create" | "delete":
                 return True, ""
@@ -197,8 +197,8 @@ class Nodes:
         return None, ""
 
 
-def _selects(asked: AuthorizationQuery, field: str, value: str) -> bool:
-    terms = (term.replace("==", "=") for term in asked.field_selector.split(","))
+def _selects(attributes: AuthorizationQuery, field: str, value: str) -> bool:
+    terms = (term.replace("==", "=") for term in attributes.field_selector.split(","))
     return f"{field}={value}" in terms
 
 
@@ -245,8 +245,8 @@ class NodeReferences:
 
     def _claimed(self, node: str, volume: Object) -> bool:
         claim = volume["spec"].get("claimRef") or {}
-        wanted = ("persistentvolumeclaims", claim.get("namespace", ""), claim.get("name", ""))
-        return node in self._nodes.get(wanted, ())
+        key = ("persistentvolumeclaims", claim.get("namespace", ""), claim.get("name", ""))
+        return node in self._nodes.get(key, ())
 
     def _load(self) -> None:
         if self._pods is None:
@@ -348,13 +348,13 @@ def _volume_secrets(volume: Object) -> set[tuple[str, str]]:
     """Namespace and name of the secrets that a persistent volume is mounted with."""
     spec = volume["spec"]
     home = (spec.get("claimRef") or {}).get("namespace", "")
-    found = set()
+    secrets = set()
     for source in spec.values():
         if not isinstance(source, dict):
             continue
         if source.get("secretName"):
-            found.add((source.get("secretNamespace") or home, source["secretName"]))
+            secrets.add((source.get("secretNamespace") or home, source["secretName"]))
         for name, ref in source.items():
             if name.endswith("ecretRef") and isinstance(ref, dict) and ref.get("name"):
-                found.add((ref.get("namespace") or home, ref["name"]))
-    return found
+                secrets.add((ref.get("namespace") or home, ref["name"]))
+    return secrets

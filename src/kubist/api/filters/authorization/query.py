@@ -56,19 +56,19 @@ _OPERATORS = {"=": "In", "==": "In", "in": "In", "!=": "NotIn", "notin": "NotIn"
 _OPERATORS |= {"!": "DoesNotExist"}
 
 
-def selectors_asked(asked: AuthorizationQuery) -> dict[str, Any]:
+def selectors_asked(query: AuthorizationQuery) -> dict[str, Any]:
     """Selectors of the request in the form of a SubjectAccessReview. A selector that cannot be parsed is omitted."""
-    found: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
+    requirements: dict[str, list[tuple[str, str, Sequence[str]]]] = {}
     with contextlib.suppress(ValueError):
-        fields = selectors.parse_field_selector(asked.field_selector).requirements
-        found["fieldSelector"] = [(key, operator, (value,)) for key, operator, value in fields]
+        fields = selectors.parse_field_selector(query.field_selector).requirements
+        requirements["fieldSelector"] = [(key, operator, (value,)) for key, operator, value in fields]
     with contextlib.suppress(ValueError):
-        labels = selectors.parse_label_selector(asked.label_selector).requirements
-        found["labelSelector"] = [(label.key, label.operator, label.values) for label in labels]
+        labels = selectors.parse_label_selector(query.label_selector).requirements
+        requirements["labelSelector"] = [(label.key, label.operator, label.values) for label in labels]
     return {
-        kind: {"requirements": [_requirement(*one) for one in wanted if one[1] in _OPERATORS]}
-        for kind, wanted in found.items()
-        if wanted
+        kind: {"requirements": [_requirement(*one) for one in terms if one[1] in _OPERATORS]}
+        for kind, terms in requirements.items()
+        if terms
     }
 
 

@@ -133,15 +133,15 @@ class Grants:
         return None, self.denied
 
     def _answer(self, question: tuple[str, ...]) -> Answer:
-        found = []
+        answer = []
         for reason, rules in self.sources:
             for rule in rules:
                 if len(question) == 2:
                     if rule.allows_path(*question):
-                        found.append((_ANY, reason))
+                        answer.append((_ANY, reason))
                 elif rule.allows(*question):
-                    found.append((rule.names, reason))
-        return found
+                    answer.append((rule.names, reason))
+        return answer
 
 
 _ANY: frozenset[str] = frozenset()
@@ -190,14 +190,14 @@ class RBAC:
         if not self._seen:
             self._load()
         key = (user.name, user.groups, namespace)
-        found = self._grants.get(key)
-        if found is None:
-            found = self._grants[key] = self._gather(user, namespace)
+        grants = self._grants.get(key)
+        if grants is None:
+            grants = self._grants[key] = self._gather(user, namespace)
             if key not in self._grants:
-                found.answers = {}  # The key is too long for the cache, so these grants are used only once.
+                grants.answers = {}  # The key is too long for the cache, so these grants are used only once.
             elif len(self._grants) == 1:
                 self._answers.clear()  # Drops the answers of grants that were dropped or have changed.
-        return found
+        return grants
 
     def role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         """Rules of a role; None if it does not exist."""
@@ -206,22 +206,22 @@ class RBAC:
         key = (
             f"{collection.kind.prefix}{namespace}/{name}" if kind == "Role" else collection.kind.prefix + name
         )
-        found = self._roles.get(key)
-        if found is None and (entry := collection.get(key)) is not None:
-            found = self._roles[key] = tuple(Rule(rule) for rule in entry.object().get("rules") or ())
-        return found
+        rules = self._roles.get(key)
+        if rules is None and (entry := collection.get(key)) is not None:
+            rules = self._roles[key] = tuple(Rule(rule) for rule in entry.object().get("rules") or ())
+        return rules
 
     def _gather(self, user: User, namespace: str) -> Grants:
         sources, errors = [], []
         for scope in ("", namespace) if namespace else ("",):
             subjects = self._subjects
-            wanted = {subject for group in user.groups if (subject := ("Group", group, scope)) in subjects}
+            matches = {subject for group in user.groups if (subject := ("Group", group, scope)) in subjects}
             if ("User", user.name, scope) in subjects:
-                wanted.add(("User", user.name, scope))
-            keys = {key for subject in wanted for key in subjects[subject]}
+                matches.add(("User", user.name, scope))
+            keys = {key for subject in matches for key in subjects[subject]}
             for key in sorted(keys):
                 binding = self._bindings[key]
-                called = next(called for subject, called in binding.subjects if subject in wanted)
+                called = next(called for subject, called in binding.subjects if subject in matches)
                 if binding.role_kind not in ("Role", "ClusterRole"):
                     errors.append(f"unsupported role reference kind: {quoted(binding.role_kind)}")
                     continue
@@ -234,12 +234,12 @@ class RBAC:
         return Grants(sources, errors, self._answers)
 
     def _collection(self, resource: str) -> Collection:
-        found = self._collections.get(resource)
-        if found is None:
+        collection = self._collections.get(resource)
+        if collection is None:
             stored = self._registry.resources.stored(GROUP, resource)
             assert stored is not None
-            found = self._collections[resource] = self._registry.collection(stored)
-        return found
+            collection = self._collections[resource] = self._registry.collection(stored)
+        return collection
 
     def _load(self) -> None:
         """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's history."""
@@ -272,9 +272,9 @@ class RBAC:
             key = _key(change)
             old = self._bindings.pop(key, None)
             for subject, _ in old.subjects if old is not None else ():
-                if held := self._subjects.get(subject):
-                    held.discard(key)
-                    if not held:
+                if keys := self._subjects.get(subject):
+                    keys.discard(key)
+                    if not keys:
                         del self._subjects[subject]
             if change.new is not None:
                 self._bind(change.new)

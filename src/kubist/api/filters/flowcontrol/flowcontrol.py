@@ -53,24 +53,24 @@ class FlowControl:
         """Requests started in this turn of the event loop: `_begun` by user, `_turns` in total."""
         self._later: dict[str, deque[asyncio.Future[None]]] = {}
 
-    def seat(self, asked: AuthorizationQuery, query: Mapping[str, str] = _NO_QUERY) -> Seat | None:
+    def seat(self, request: AuthorizationQuery, query: Mapping[str, str] = _NO_QUERY) -> Seat | None:
         """Seats for a request, which may have to wait; None if the request is not limited. Raises
         TooManyRequests."""
-        schema = self._schemas.classify(asked)
+        schema = self._schemas.classify(request)
         if schema is None:
             return None
-        traffic, verb = schema.traffic or self._count(schema), asked.verb
+        traffic, verb = schema.traffic or self._count(schema), request.verb
         exempt_seat = traffic.exempt_seat
-        if verb == "get" and exempt_seat is not None and not asked.subresource:
+        if verb == "get" and exempt_seat is not None and not request.subresource:
             traffic.executing += 1
             return exempt_seat
-        if verb != "watch" and long_running(asked):
+        if verb != "watch" and long_running(request):
             return None
         seat: Seat
         if verb in _MUTATING:
-            seat = self._write_seat(asked, traffic)
-        elif verb in _LISTING and asked.is_resource:
-            seat = self._list_seat(asked, query, traffic)
+            seat = self._write_seat(request, traffic)
+        elif verb in _LISTING and request.is_resource:
+            seat = self._list_seat(request, query, traffic)
         else:
             seat = exempt_seat or Seat(self, traffic)
         if seat is exempt_seat:
@@ -83,27 +83,27 @@ class FlowControl:
         if level.queued == 0 and self._has_free_seat(level, seat.width):
             self._occupy(seat)
         elif level.queue_count:
-            self._enqueue(seat, schema, asked)
+            self._enqueue(seat, schema, request)
         else:
             traffic.reject("concurrency-limit")
             seat.leave(0)
             raise TooManyRequests(traffic.headers)
-        seat.turn = self._turn(asked.user.name)
+        seat.turn = self._turn(request.user.name)
         return seat
 
-    def _list_seat(self, asked: AuthorizationQuery, query: Mapping[str, str], traffic: Traffic) -> Seat:
-        width = self._lists.seats(asked, query, traffic.level.most_seats)
+    def _list_seat(self, request: AuthorizationQuery, query: Mapping[str, str], traffic: Traffic) -> Seat:
+        width = self._lists.seats(request, query, traffic.level.most_seats)
         if width > 1:
             observe(traffic.seats, SEATS, width)
-        if asked.verb == "watch":
-            return WatchSeat(self, traffic, width, self._watches, asked)
+        if request.verb == "watch":
+            return WatchSeat(self, traffic, width, self._watches, request)
         return Seat(self, traffic, width) if width > 1 else traffic.exempt_seat or Seat(self, traffic)
 
-    def _write_seat(self, asked: AuthorizationQuery, traffic: Traffic) -> Seat:
+    def _write_seat(self, request: AuthorizationQuery, traffic: Traffic) -> Seat:
         """Seats of a write. The token of a ServiceAccount makes no event."""
         final, latency = 0, 0.0
-        if asked.subresource != "token" or asked.resource != "serviceaccounts":
-            watches = self._watches.interested(asked)
+        if request.subresource != "token" or request.resource != "serviceaccounts":
+            watches = self._watches.interested(request)
             observe(traffic.watch_counts, WATCHES, watches)
             if watches:
                 final, latency = final_seats(watches, traffic.level.most_seats)
@@ -130,10 +130,10 @@ class FlowControl:
             traffic.wide_seats += width - 1
         traffic.level.executing += width
 
-    def _enqueue(self, seat: Seat, schema: FlowSchema, asked: AuthorizationQuery) -> None:
+    def _enqueue(self, seat: Seat, schema: FlowSchema, request: AuthorizationQuery) -> None:
         traffic = seat.traffic
         level = traffic.level
-        queue = level.deal(f"{schema.name}\0{schema.flow(asked)}")
+        queue = level.deal(f"{schema.name}\0{schema.flow(request)}")
         if len(queue.waiting) >= level.queue_length and level.executing >= level.nominal:
             traffic.reject("queue-full")
             seat.leave(0)
@@ -151,12 +151,12 @@ class FlowControl:
 
     def _has_free_seat(self, level: Level, width: int = 1) -> bool:
         """Whether a level has free seats, or may borrow seats that other levels lend and do not use."""
-        wanted = level.executing + width
-        if wanted <= level.nominal or (level.executing == 0 and width > 1):
+        total = level.executing + width
+        if total <= level.nominal or (level.executing == 0 and width > 1):
             return True
-        if wanted > level.max_seats:
+        if total > level.max_seats:
             return False
-        return wanted - max(level.executing, level.nominal) <= self._lendable()
+        return total - max(level.executing, level.nominal) <= self._lendable()
 
     def _lendable(self) -> int:
         """Seats that levels lend and that no level has borrowed."""
@@ -225,32 +225,32 @@ class FlowControl:
     def limits(self) -> dict[str, tuple[int, ...]]:
         """Seats of each level: nominal, lower and upper limit, and those that it may occupy now."""
         free = self._lendable()
-        found: dict[str, tuple[int, ...]] = {}
+        limits: dict[str, tuple[int, ...]] = {}
         for level in self._levels.values():
             upper = min(level.max_seats, level.nominal + self._seats)
             now = min(upper, max(level.nominal, level.executing) + free)
-            found[level.name] = (level.nominal, level.nominal - level.lendable, int(upper), int(now))
-        return found
+            limits[level.name] = (level.nominal, level.nominal - level.lendable, int(upper), int(now))
+        return limits
 
     def totals(self) -> dict[tuple[str, str], dict[str, list[float]]]:
         """Counters of the requests, by FlowSchema and priority level."""
         return {(each.schema, each.level.name): each.totals() for each in self._traffic.values()}
 
     def _configure(self, levels: list[Object]) -> None:
-        found: dict[str, Level] = {}
+        index: dict[str, Level] = {}
         for obj in levels:
             level = self._levels.get(obj["metadata"]["name"])
             if level is None:
                 level = Level(obj)
             else:
                 level.configure(obj)
-            found[level.name] = level
-        total = sum(level.shares for level in found.values())
-        for level in found.values():
+            index[level.name] = level
+        total = sum(level.shares for level in index.values())
+        for level in index.values():
             level.set_nominal(math.ceil(self._seats * level.shares / total) if total else 0)
-        self._levels = found
+        self._levels = index
         served = {
-            (schema.uid, found[schema.level].uid) for schema in self._schemas.all() if schema.level in found
+            (schema.uid, index[schema.level].uid) for schema in self._schemas.all() if schema.level in index
         }
         self._traffic = {key: traffic for key, traffic in self._traffic.items() if key in served}
 

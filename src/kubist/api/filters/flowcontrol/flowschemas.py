@@ -35,22 +35,22 @@ class FlowSchema:
         self.traffic: Traffic | None = None
         """Counters of its requests, set with the first one."""
 
-    def matches(self, asked: AuthorizationQuery) -> bool:
+    def matches(self, request: AuthorizationQuery) -> bool:
         return any(
-            any(_is_subject(subject, asked.user) for subject in rule.get("subjects") or ())
+            any(_is_subject(subject, request.user) for subject in rule.get("subjects") or ())
             and (
-                any(_is_resource(one, asked) for one in rule.get("resourceRules") or ())
-                if asked.is_resource
-                else any(_is_path(one, asked) for one in rule.get("nonResourceRules") or ())
+                any(_is_resource(one, request) for one in rule.get("resourceRules") or ())
+                if request.is_resource
+                else any(_is_path(one, request) for one in rule.get("nonResourceRules") or ())
             )
             for rule in self._rules
         )
 
-    def flow(self, asked: AuthorizationQuery) -> str:
+    def flow(self, request: AuthorizationQuery) -> str:
         """Flow distinguisher of a request. Requests with the same value are one flow for fair queuing."""
         if self.distinguisher == "ByUser":
-            return asked.user.name
-        return asked.namespace if self.distinguisher == "ByNamespace" else ""
+            return request.user.name
+        return request.namespace if self.distinguisher == "ByNamespace" else ""
 
 
 def _is_subject(subject: Object, user: User) -> bool:
@@ -68,23 +68,23 @@ def _is_subject(subject: Object, user: User) -> bool:
     return False
 
 
-def _is_resource(rule: Object, asked: AuthorizationQuery) -> bool:
-    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+def _is_resource(rule: Object, request: AuthorizationQuery) -> bool:
+    resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     return (
-        _has(rule.get("verbs"), asked.verb)
+        _has(rule.get("verbs"), request.verb)
         and _has(rule.get("resources"), resource)
-        and _has(rule.get("apiGroups"), asked.group)
+        and _has(rule.get("apiGroups"), request.group)
         and (
-            _has(rule.get("namespaces"), asked.namespace)
-            if asked.namespace
+            _has(rule.get("namespaces"), request.namespace)
+            if request.namespace
             else bool(rule.get("clusterScope"))
         )
     )
 
 
-def _is_path(rule: Object, asked: AuthorizationQuery) -> bool:
-    path = asked.path
-    return _has(rule.get("verbs"), asked.verb) and any(
+def _is_path(rule: Object, request: AuthorizationQuery) -> bool:
+    path = request.path
+    return _has(rule.get("verbs"), request.verb) and any(
         url in ("*", path) or path.startswith(url.removesuffix("*").rstrip("/") + "/")
         for url in rule.get("nonResourceURLs") or ()
     )
@@ -105,7 +105,7 @@ class FlowSchemas:
         """All FlowSchemas. Every change makes new ones."""
         self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
-    def classify(self, asked: AuthorizationQuery) -> FlowSchema | None:
+    def classify(self, request: AuthorizationQuery) -> FlowSchema | None:
         """The first matching FlowSchema; None only while the server has no FlowSchemas."""
         for collection, entries in self._seen:
             if collection.entries is not entries:
@@ -113,18 +113,18 @@ class FlowSchemas:
                 break
         if not self._seen:
             self._load()
-        user = asked.user
+        user = request.user
         key = (
-            user.name, user.groups, asked.verb, asked.is_resource, asked.group, asked.resource,
-            asked.subresource, asked.namespace, "" if asked.is_resource else asked.path,
+            user.name, user.groups, request.verb, request.is_resource, request.group, request.resource,
+            request.subresource, request.namespace, "" if request.is_resource else request.path,
         )  # fmt: skip
-        found = self._known.get(key)
-        if found is None:
+        match = self._known.get(key)
+        if match is None:
             for schema in self._schemas:
-                if schema.matches(asked) or schema.name == CATCH_ALL:
+                if schema.matches(request) or schema.name == CATCH_ALL:
                     self._known[key] = schema
                     return schema
-        return found
+        return match
 
     def all(self) -> list[FlowSchema]:
         """All FlowSchemas in order of precedence."""
@@ -146,9 +146,9 @@ class FlowSchemas:
             [entry.object() for entry in collection.entries.values()] for collection, _ in self._seen
         )
         names = {level["metadata"]["name"] for level in levels}
-        found = [FlowSchema(schema) for schema in schemas]
+        flow_schemas = [FlowSchema(schema) for schema in schemas]
         self._schemas = sorted(
-            (schema for schema in found if schema.level in names), key=lambda s: (s.precedence, s.name)
+            (schema for schema in flow_schemas if schema.level in names), key=lambda s: (s.precedence, s.name)
         )
         self._known.clear()
         self._changed(levels)

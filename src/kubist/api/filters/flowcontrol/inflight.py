@@ -18,15 +18,15 @@ class InFlight:
         self._limits = (reading, writing)
         self.count = [0, 0]
 
-    def seat(self, asked: AuthorizationQuery, _query: Mapping[str, str]) -> Counted | None:
-        if long_running(asked):
+    def seat(self, request: AuthorizationQuery, _query: Mapping[str, str]) -> Counted | None:
+        if long_running(request):
             return None
-        kind = asked.verb not in ("get", "list", "watch", "head", "options")
+        kind = request.verb not in ("get", "list", "watch", "head", "options")
         limit = self._limits[kind]
         if not limit:
             return None
         if self.count[kind] >= limit:
-            if MASTERS in asked.user.groups:
+            if MASTERS in request.user.groups:
                 return None
             raise TooManyRequests
         self.count[kind] += 1

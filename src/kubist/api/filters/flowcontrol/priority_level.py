@@ -92,8 +92,8 @@ class Level:
         hand: list[int] = []
         for left in range(count, count - min(self.hand_size, count), -1):
             value, card = divmod(value, left)
-            for held in sorted(hand):
-                if card >= held:
+            for other in sorted(hand):
+                if card >= other:
                     card += 1
             hand.append(card)
         return min((queues[card] for card in hand), key=lambda queue: (queue.work, len(queue.waiting)))

@@ -37,8 +37,8 @@ class TooManyRequests(Exception):
         """Headers of the response, which name the FlowSchema and the priority level."""
 
 
-def long_running(asked: AuthorizationQuery) -> bool:
-    return asked.is_resource and (asked.verb in ("watch", "proxy") or asked.subresource in LONG_RUNNING)
+def long_running(request: AuthorizationQuery) -> bool:
+    return request.is_resource and (request.verb in ("watch", "proxy") or request.subresource in LONG_RUNNING)
 
 
 class Seat:
@@ -125,12 +125,12 @@ class WatchSeat(Seat):
         traffic: Traffic,
         width: int,
         tracker: WatchTracker,
-        asked: AuthorizationQuery,
+        request: AuthorizationQuery,
     ) -> None:
         super().__init__(control, traffic, width)
         self._began = time.perf_counter()
         self._tracker = tracker
-        self._key = tracker.register(asked)
+        self._key = tracker.register(request)
 
     def initialized(self) -> None:
         if self.taken:

@@ -94,7 +94,7 @@ class Traffic:
             waits[1] += at_once
             lengths[1] += at_once
             lengths[-1] += at_once
-        found: dict[str, list[float]] = {
+        totals: dict[str, list[float]] = {
             "dispatched_requests_total": [dispatched],
             "current_executing_requests": [self.executing],
             "current_executing_seats": [self.executing + self.wide_seats],
@@ -108,8 +108,8 @@ class Traffic:
             "request_dispatch_no_accommodation_total": [self.no_accommodation],
         }
         if self.level.queue_count:
-            found["current_inqueue_requests"] = [self.queued]
-            found["current_inqueue_seats"] = [self.queued_seats]
+            totals["current_inqueue_requests"] = [self.queued]
+            totals["current_inqueue_seats"] = [self.queued_seats]
         for reason, count in self.rejections.items():
-            found[f"rejected_requests_total {reason}"] = [count]
-        return {name: values for name, values in found.items() if len(values) == 1 or any(values)}
+            totals[f"rejected_requests_total {reason}"] = [count]
+        return {name: values for name, values in totals.items() if len(values) == 1 or any(values)}

@@ -44,11 +44,11 @@ class WatchTracker:
     def __init__(self) -> None:
         self._counts: dict[_WatchKey, int] = {}
 
-    def register(self, asked: AuthorizationQuery) -> _WatchKey | None:
+    def register(self, request: AuthorizationQuery) -> _WatchKey | None:
         """Counts a watch. Watches of the pods of one node do not count, because they get few events."""
-        if asked.resource == "pods" and _required(asked.field_selector, WATCHED_NODE):
+        if request.resource == "pods" and _required(request.field_selector, WATCHED_NODE):
             return None
-        key = (asked.group, asked.resource, asked.namespace, asked.name)
+        key = (request.group, request.resource, request.namespace, request.name)
         self._counts[key] = self._counts.get(key, 0) + 1
         return key
 
@@ -58,12 +58,12 @@ class WatchTracker:
         else:
             self._counts[key] -= 1
 
-    def interested(self, asked: AuthorizationQuery) -> int:
+    def interested(self, request: AuthorizationQuery) -> int:
         """Number of watches that get the event of a write: those of all objects, of the namespace and of the name."""
         counts = self._counts
         if not counts:
             return 0
-        group, resource, namespace, name = asked.group, asked.resource, asked.namespace, asked.name
+        group, resource, namespace, name = request.group, request.resource, request.namespace, request.name
         count = counts.get((group, resource, "", ""), 0)
         if namespace:
             count += counts.get((group, resource, namespace, ""), 0)
@@ -88,9 +88,9 @@ def final_seats(watches: int, most: int) -> tuple[int, float]:
     0 is no maximum."""
     if watches < WATCHES_PER_SEAT:
         return 0, 0.0
-    wanted = math.ceil(watches / WATCHES_PER_SEAT)
-    seats = min(wanted, most or MOST_MUTATING_SEATS, MOST_MUTATING_SEATS)
-    return seats, wanted * EVENT_SECONDS / seats
+    demand = math.ceil(watches / WATCHES_PER_SEAT)
+    seats = min(demand, most or MOST_MUTATING_SEATS, MOST_MUTATING_SEATS)
+    return seats, demand * EVENT_SECONDS / seats
 
 
 class ListEstimator:
@@ -105,13 +105,13 @@ class ListEstimator:
         self._sizes: BoundedCache[str, tuple[float, int, int]] = BoundedCache(entries=4096, key_length=1024)
         """Mean size of the objects of a collection, with the time until which it is used and their number."""
 
-    def seats(self, asked: AuthorizationQuery, query: Mapping[str, str], most: int) -> int:
+    def seats(self, request: AuthorizationQuery, query: Mapping[str, str], most: int) -> int:
         """Seats of a list or watch. `most` is the level's maximum; 0 is no maximum."""
-        count, size = self._stored(asked)
+        count, size = self._stored(request)
         if count * size <= BYTES_PER_SEAT if self._by_size else 2 * count <= OBJECTS_PER_SEAT:
             return 1
         version = query.get("resourceVersion", "")
-        if asked.verb == "watch":
+        if request.verb == "watch":
             if not self._watch_list:
                 return 1
             begins = query.get("sendInitialEvents", "false").lower() not in ("false", "0")
@@ -124,15 +124,15 @@ class ListEstimator:
                 if not _INTEGER.fullmatch(text):
                     return most
                 limit = limit or (int(text) if name == "limit" else 0)
-        cached = asked.verb == "watch" or _from_cache(query, version, limit)
+        cached = request.verb == "watch" or _from_cache(query, version, limit)
         selects = bool(query.get("fieldSelector") or query.get("labelSelector"))
         work = self._bytes if self._by_size else self._objects
-        return max(1, min(most, work(asked, count, size, limit, cached, selects)))
+        return max(1, min(most, work(request, count, size, limit, cached, selects)))
 
-    def _stored(self, asked: AuthorizationQuery) -> tuple[int, int]:
+    def _stored(self, request: AuthorizationQuery) -> tuple[int, int]:
         """Number of stored objects of a resource, and their mean size in bytes. Both are 0 if it is not loaded."""
         registry = self._registry
-        if registry is None or (stored := registry.resources.stored(asked.group, asked.resource)) is None:
+        if registry is None or (stored := registry.resources.stored(request.group, request.resource)) is None:
             return 0, 0
         collection = registry.cache.collections.get(stored.prefix)
         if collection is None or not collection.entries:
@@ -150,10 +150,10 @@ class ListEstimator:
 
     @staticmethod
     def _bytes(
-        asked: AuthorizationQuery, count: int, size: int, limit: int, cached: bool, selects: bool
+        request: AuthorizationQuery, count: int, size: int, limit: int, cached: bool, selects: bool
     ) -> int:
         limited = limit if 0 < limit < count else count
-        if asked.name:
+        if request.name:
             loaded = 1
         elif selects and not cached:
             loaded = max(limited, count // 2)
@@ -164,10 +164,10 @@ class ListEstimator:
 
     @staticmethod
     def _objects(
-        asked: AuthorizationQuery, count: int, _size: int, limit: int, cached: bool, selects: bool
+        request: AuthorizationQuery, count: int, _size: int, limit: int, cached: bool, selects: bool
     ) -> int:
         limited = limit if 0 < limit < count else count
-        if asked.name:
+        if request.name:
             processed = 1
         elif cached:
             processed = count

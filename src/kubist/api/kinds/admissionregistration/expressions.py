@@ -69,13 +69,13 @@ class _Variables:
     def find(self, name: str, flags: _Flags, type_of: Callable[[str, _Variables], Type]) -> Type | None:
         store = self._store
         positions = store.positions.get(name, [])
-        found = bisect_left(positions, self._count) - 1
-        if found < 0:
+        index = bisect_left(positions, self._count) - 1
+        if index < 0:
             return None
         known = store.types.setdefault(flags, [])
-        while len(known) <= positions[found]:  # In order: each type needs only earlier ones.
+        while len(known) <= positions[index]:  # In order: each type needs only earlier ones.
             known.append(type_of(store.definitions[len(known)][1], _Variables(store, len(known))))
-        return known[positions[found]]
+        return known[positions[index]]
 
 
 class _VariableTypes(dict[str, Type]):
@@ -90,14 +90,14 @@ class _VariableTypes(dict[str, Type]):
         self._type_of = type_of
 
     def __missing__(self, name: str) -> Type:
-        found = self._variables.find(name, self._flags, self._type_of)
-        if found is None:
+        type_ = self._variables.find(name, self._flags, self._type_of)
+        if type_ is None:
             raise KeyError(name)
-        return found
+        return type_
 
     def get(self, name: str, default: Type | None = None) -> Type | None:  # type: ignore[override]
-        found = self._variables.find(name, self._flags, self._type_of)
-        return default if found is None else found
+        type_ = self._variables.find(name, self._flags, self._type_of)
+        return default if type_ is None else type_
 
 
 _NO_VARIABLES = _Variables()
@@ -209,10 +209,10 @@ def compile(expression: str, environment: Environment, result: Result) -> Progra
         program = cel.compile(expression, environment.cel_environment())
     except CompileError as error:
         raise CompileError(f"compilation failed: {error.located(expression)}") from None
-    wanted = _RESULTS[result]
-    if wanted and program.type not in wanted:
-        shown = [_shown(type_) for type_ in wanted]
-        what = shown[0] if len(shown) == 1 else f"one of [{' '.join(shown)}]"
+    types = _RESULTS[result]
+    if types and program.type not in types:
+        names = [_shown(type_) for type_ in types]
+        what = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
         raise CompileError(f"must evaluate to {what} but got {_shown(program.type)}")
     return program
 

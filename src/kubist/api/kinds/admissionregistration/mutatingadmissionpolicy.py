@@ -39,10 +39,10 @@ def _validate(spec: Object, old: Object | None) -> Errors:
     errors += validate_mutating_operations(spec.get("matchConstraints"), "spec.matchConstraints")
     errors += validate_conditions(spec, old)
     params = spec.get("paramKind") is not None
-    found, environment = validate_variables(
+    variable_errors, environment = validate_variables(
         spec, Environment(params=params, composed=bool(spec.get("variables")))
     )
-    errors += found
+    errors += variable_errors
     mutations = spec.get("mutations") or []
     if not mutations:
         errors.append(fields.required("spec.mutations", "mutations must contain at least one item"))

@@ -74,8 +74,8 @@ def _resource_of(ctx: Context, kind: Object | None) -> tuple[str, str]:
     if kind is None or api_version.count("/") > 1:
         return "*", "*"
     group, _, version = api_version.rpartition("/")
-    found = ctx.objects.find_kind(group, version, kind.get("kind", ""))
-    return group, found.resource if found else "*"
+    resource = ctx.objects.find_kind(group, version, kind.get("kind", ""))
+    return group, resource.resource if resource else "*"
 
 
 class PolicyStrategy(_PolicyObject):

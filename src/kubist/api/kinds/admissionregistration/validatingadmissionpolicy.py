@@ -66,10 +66,10 @@ def _validate(policy: Object, old: Object | None) -> Errors:
     spec = policy["spec"]
     params = spec.get("paramKind") is not None
     errors = validate_matching(spec) + validate_conditions(spec, old and old["spec"])
-    found, environment = validate_variables(
+    variable_errors, environment = validate_variables(
         spec, Environment(params=params, composed=bool(spec.get("variables")))
     )
-    errors += found
+    errors += variable_errors
     validations = spec.get("validations") or []
     annotations = spec.get("auditAnnotations") or []
     if not validations and not annotations:
@@ -126,8 +126,8 @@ def _validate_annotation(meta: Object, annotation: Object, path: str, environmen
         errors = [fields.invalid(f"{path}.key", full, message) for message in names.qualified_name(full)]
     else:
         errors = [fields.invalid(f"{path}.key", key, "requires metadata.name be non-empty")]
-    shown = annotation.get("valueExpression", "")
-    expression = shown.strip()
+    text = annotation.get("valueExpression", "")
+    expression = text.strip()
     if not expression:
         errors.append(fields.required(f"{path}.valueExpression", "valueExpression is not specified"))
     elif len(expression.encode()) > _MAX_VALUE_EXPRESSION:
@@ -135,7 +135,7 @@ def _validate_annotation(meta: Object, annotation: Object, path: str, environmen
         errors.append(fields.required(f"{path}.valueExpression", why))
     else:
         errors += expressions.validate(
-            expression, f"{path}.valueExpression", environment, "string or null", shown=shown
+            expression, f"{path}.valueExpression", environment, "string or null", shown=text
         )
     return errors
 

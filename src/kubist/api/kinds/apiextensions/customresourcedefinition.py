@@ -95,11 +95,11 @@ class CustomResourceDefinitionStrategy(Strategy):
 def _validate_metadata(crd: Object) -> Errors:
     """Validates the metadata of a new CRD. The only valid name, and generateName, is `<plural>.<group>`."""
     spec = crd["spec"]
-    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+    expected = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
 
     def validate_name(name: str, prefix: bool) -> list[str]:
         errors = names.dns_subdomain(name, prefix)
-        return errors if name == wanted else [*errors, 'must be spec.names.plural+"."+spec.group']
+        return errors if name == expected else [*errors, 'must be spec.names.plural+"."+spec.group']
 
     return objectmeta.validate_create(
         crd["metadata"], namespaced=False, validate_name=validate_name, qualified_finalizers=False

@@ -65,11 +65,11 @@ class APIServiceStrategy(Strategy):
 def _validate_metadata(obj: Object) -> Errors:
     """Validates metadata. The name must be `<version>.<group>`."""
     spec = obj.get("spec") or {}
-    wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
+    expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
 
     def validate_name(name: str, _prefix: bool) -> list[str]:
-        why = f'must be `spec.version+"."+spec.group`: {quoted(wanted)}'
-        return names.path_segment(name) or ([] if name == wanted else [why])
+        why = f'must be `spec.version+"."+spec.group`: {quoted(expected)}'
+        return names.path_segment(name) or ([] if name == expected else [why])
 
     return objectmeta.validate_create(
         obj["metadata"], namespaced=False, validate_name=validate_name, qualified_finalizers=False

@@ -218,7 +218,7 @@ def _validate_pod_management(policy: str, path: str) -> Errors:
 
 def _validate_update_strategy(strategy: Object, path: str) -> Errors:
     rolling_update = strategy.get("rollingUpdate")
-    shown = shown_strategy(strategy, partition=0, maxUnavailable=None)
+    value = shown_strategy(strategy, partition=0, maxUnavailable=None)
     match strategy.get("type", ""):
         case "":
             return [required(path)]
@@ -226,10 +226,10 @@ def _validate_update_strategy(strategy: Object, path: str) -> Errors:
             if rolling_update is None:
                 return []
             why = "only allowed for updateStrategy 'RollingUpdate'"
-            return [invalid(f"{path}.rollingUpdate", shown["RollingUpdate"], why)]
+            return [invalid(f"{path}.rollingUpdate", value["RollingUpdate"], why)]
         case "RollingUpdate":
             return _validate_rolling_update(rolling_update or {}, f"{path}.rollingUpdate")
-    return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+    return [invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")]
 
 
 def _validate_rolling_update(rolling_update: Object, path: str) -> Errors:

@@ -19,14 +19,14 @@ class TokenReview(Create):
             raise bad_request("token is required for TokenReview in authentication")
         served = ctx.config.api_audiences or ctx.config.service_account_issuer
         audiences = tuple(spec.get("audiences") or served)
-        found = await ctx.objects.authenticate(spec["token"], audiences)
+        answer = await ctx.objects.authenticate(spec["token"], audiences)
         status = body.setdefault("status", {})
-        if found is None or isinstance(found, str):
+        if answer is None or isinstance(answer, str):
             status.pop("authenticated", None)
             status.setdefault("user", {})
-            status["error"] = found or "invalid bearer token"
+            status["error"] = answer or "invalid bearer token"
             return body
-        user, accepted = found
+        user, accepted = answer
         status |= {"authenticated": True, "user": user.info(), "audiences": list(accepted)}
         if not accepted:
             del status["audiences"]

@@ -49,9 +49,9 @@ class AccessReview(Create):
             )
         else:
             path = spec["nonResourceAttributes"]
-            asked = path.get("path", "")
+            url_path = path.get("path", "")
             allowed, reason = await ctx.authorize(
-                path.get("verb", ""), path=asked, user=user, verdicts=verdicts
+                path.get("verb", ""), path=url_path, user=user, verdicts=verdicts
             )
         status: Object = {"allowed": allowed}
         if any(verdict.denied for verdict in verdicts):

@@ -76,10 +76,10 @@ def _scale_down() -> dict[str, Any]:
 
 def _default_behavior(behavior: Object, *, add_policies: bool) -> None:
     for direction, rules in (("scaleUp", _scale_up()), ("scaleDown", _scale_down())):
-        given = behavior.get(direction)
-        if given is not None and not add_policies:
+        own_rules = behavior.get(direction)
+        if own_rules is not None and not add_policies:
             del rules["policies"]
-        behavior[direction] = rules | (given or {})
+        behavior[direction] = rules | (own_rules or {})
 
 
 def _validate_spec(spec: Object, old: Object | None) -> Errors:

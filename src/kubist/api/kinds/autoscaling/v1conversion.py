@@ -112,9 +112,9 @@ def normalize_v1(obj: Object) -> None:
     metadata, status = obj["metadata"], obj.get("status") or {}
     annotations = metadata.get("annotations") or {}
     if "currentCPUUtilizationPercentage" in status or any(name in annotations for name in CARRIED):
-        shown = to_v1(from_v1(obj))
-        obj["status"] = shown["status"]
-        annotations = shown["metadata"].get("annotations") or {}
+        v1_object = to_v1(from_v1(obj))
+        obj["status"] = v1_object["status"]
+        annotations = v1_object["metadata"].get("annotations") or {}
         read = {name: annotations[name] for name in CARRIED if name in annotations}
         annotations = {n: text for n, text in annotations.items() if n not in CARRIED} | {
             name: annotations.get(name, text) for name, text in read.items()
@@ -150,8 +150,8 @@ def _carried(annotations: dict[str, str], name: str, read: Callable[[Any], Any])
 
 
 def _condition_to_v1(condition: Object) -> Object:
-    shown = {name: condition[name] for name in _CONDITION if name in condition}
-    return {"type": "", "status": "", "lastTransitionTime": None} | shown
+    fields = {name: condition[name] for name in _CONDITION if name in condition}
+    return {"type": "", "status": "", "lastTransitionTime": None} | fields
 
 
 def _conditions_from_v1(value: Any) -> list[Object]:
@@ -161,8 +161,8 @@ def _conditions_from_v1(value: Any) -> list[Object]:
         raise ValueError("conditions are a list of objects")
     conditions = []
     for item in value:
-        given = {name.lower(): text for name, text in item.items()}
-        condition = {name: given.get(name.lower()) for name in _CONDITION}
+        texts = {name.lower(): text for name, text in item.items()}
+        condition = {name: texts.get(name.lower()) for name in _CONDITION}
         if not all(text is None or isinstance(text, str) for text in condition.values()):
             raise ValueError("conditions are made of text")
         kept = {name: text for name, text in condition.items() if text}
@@ -198,29 +198,29 @@ def _quantity(value: Any) -> str:
 
 
 def _reference(value: Any) -> Object:
-    given = _struct(value)
-    reference = {name: _text(given[name.lower()]) for name in ("kind", "name") if given.get(name.lower())}
-    if given.get("apiversion"):
-        reference["apiVersion"] = _text(given["apiversion"])
+    data = _struct(value)
+    reference = {name: _text(data[name.lower()]) for name in ("kind", "name") if data.get(name.lower())}
+    if data.get("apiversion"):
+        reference["apiVersion"] = _text(data["apiversion"])
     return {"kind": "", "name": ""} | reference
 
 
 def _selector(value: Any) -> Object:
-    given = _struct(value)
+    data = _struct(value)
     selector: Object = {}
-    if given.get("matchlabels"):
-        labels = _typed(dict)(given["matchlabels"])
+    if data.get("matchlabels"):
+        labels = _typed(dict)(data["matchlabels"])
         selector["matchLabels"] = {key: _text(labels[key]) for key in sorted(labels)}
-    if given.get("matchexpressions"):
-        selector["matchExpressions"] = [_expression(item) for item in _typed(list)(given["matchexpressions"])]
+    if data.get("matchexpressions"):
+        selector["matchExpressions"] = [_expression(item) for item in _typed(list)(data["matchexpressions"])]
     return selector
 
 
 def _expression(value: Any) -> Object:
-    given = _struct(value)
-    expression: Object = {name: _text(given.get(name) or "") for name in ("key", "operator")}
-    if given.get("values"):
-        expression["values"] = [_text(item) for item in _typed(list)(given["values"])]
+    data = _struct(value)
+    expression: Object = {name: _text(data.get(name) or "") for name in ("key", "operator")}
+    if data.get("values"):
+        expression["values"] = [_text(item) for item in _typed(list)(data["values"])]
     return expression
 
 
@@ -303,10 +303,10 @@ def _to_v1(metric: Object, sources: dict[str, tuple[_Field, ...]]) -> Object:
 
 
 def _from_v1(value: Any, sources: dict[str, tuple[_Field, ...]]) -> Object:
-    given = _struct(value)
-    metric: Object = {"type": _text(given.get("type") or "")}
+    data = _struct(value)
+    metric: Object = {"type": _text(data.get("type") or "")}
     for source, fields in sources.items():
-        flat = given.get(source.lower())
+        flat = data.get(source.lower())
         if flat is None:
             continue
         flat = _struct(flat)
@@ -355,41 +355,41 @@ def _behavior_to_v1(behavior: Object) -> Object:
 def _rules_to_v1(rules: Object | None) -> Object | None:
     if rules is None:
         return None
-    shown: Object = {name: rules.get(_lower(name)) for name in _RULES}
-    if shown["Policies"] is not None:
-        shown["Policies"] = [
+    v1_rules: Object = {name: rules.get(_lower(name)) for name in _RULES}
+    if v1_rules["Policies"] is not None:
+        v1_rules["Policies"] = [
             {name: policy.get(_lower(name), zero) for name, zero in _POLICY.items()}
-            for policy in shown["Policies"]
+            for policy in v1_rules["Policies"]
         ]
-    return shown
+    return v1_rules
 
 
 def _behavior_from_v1(value: Any) -> Object:
-    given = _struct(value if value is not None else {})
+    data = _struct(value if value is not None else {})
     return {
-        direction: _rules_from_v1(given[direction.lower()])
+        direction: _rules_from_v1(data[direction.lower()])
         for direction in ("scaleUp", "scaleDown")
-        if given.get(direction.lower()) is not None
+        if data.get(direction.lower()) is not None
     }
 
 
 def _rules_from_v1(value: Any) -> Object:
-    given = _struct(value)
+    data = _struct(value)
     readers = (_integer, _text, _policies, _quantity)
     return {
-        _lower(name): read(given[name.lower()])
+        _lower(name): read(data[name.lower()])
         for name, read in zip(_RULES, readers, strict=True)
-        if given.get(name.lower()) is not None
+        if data.get(name.lower()) is not None
     }
 
 
 def _policies(value: Any) -> list[Object]:
     policies = []
     for item in _typed(list)(value):
-        given = _struct(item)
+        data = _struct(item)
         policies.append(
             {
-                _lower(name): _typed(type(zero))(given.get(name.lower()) or zero)
+                _lower(name): _typed(type(zero))(data.get(name.lower()) or zero)
                 for name, zero in _POLICY.items()
             }
         )

@@ -121,9 +121,9 @@ def _validate_spec(ctx: Context, spec: Object, old: Object | None) -> Errors:
         errors += validate_selector(selector, "spec.selector", allow_invalid_values=tolerant)
     labels = template_labels(spec["template"])
     if not validate_selector(selector, "") and not selector_matches(selector, labels):
-        shown = shown_labels(spec["template"])
+        value = shown_labels(spec["template"])
         why = "`selector` does not match template `labels`"
-        errors.append(invalid("spec.template.metadata.labels", shown, why))
+        errors.append(invalid("spec.template.metadata.labels", value, why))
     return errors
 
 
@@ -143,8 +143,8 @@ def _validate_generated_selector(obj: Object, prefixed: bool) -> Errors:
         if label not in labels:
             errors.append(required(f"{path}[{label}]", f"must be '{value}'"))
         elif labels[label] != value:
-            shown = dict(sorted(labels.items()))
-            errors.append(invalid(f"{path}[{label}]", shown, f"must be '{value}'"))
+            sorted_labels = dict(sorted(labels.items()))
+            errors.append(invalid(f"{path}[{label}]", sorted_labels, f"must be '{value}'"))
     if not validate_selector(selector, "") and not selector_matches(selector, expected):
         shown_selector = in_declared_order(_SELECTOR, selector)
         errors.append(invalid("spec.selector", shown_selector, "`selector` not auto-generated"))

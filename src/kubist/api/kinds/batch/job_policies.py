@@ -113,8 +113,8 @@ def validate_success_policy(spec: Object, path: str) -> Errors:
     policy = spec["successPolicy"]
     rules = policy.get("rules") or []
     if spec.get("completionMode") != "Indexed":
-        shown = internal_form("batch.SuccessPolicy", policy)
-        return [invalid(path, shown, "requires indexed completion mode")]
+        value = internal_form("batch.SuccessPolicy", policy)
+        return [invalid(path, value, "requires indexed completion mode")]
     errors = []
     if not rules:
         why = "at least one rules must be specified when the successPolicy is specified"
@@ -128,9 +128,9 @@ def validate_success_policy(spec: Object, path: str) -> Errors:
 
 def _validate_success_rule(rule: Object, completions: int, path: str) -> Errors:
     errors = []
-    wanted = rule.get("succeededCount")
+    count = rule.get("succeededCount")
     succeeded = rule.get("succeededIndexes")
-    if wanted is None and succeeded is None:
+    if count is None and succeeded is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     total = 0
     if succeeded is not None:
@@ -141,17 +141,17 @@ def _validate_success_rule(rule: Object, completions: int, path: str) -> Errors:
         except indexes.IndexesError as error:
             why = f"error parsing succeededIndexes: {error}"
             errors.append(invalid(f"{path}.succeededIndexes", succeeded, why))
-    if wanted is not None:
-        errors += nonnegative(wanted, f"{path}.succeededCount")
-        if wanted > completions:
+    if count is not None:
+        errors += nonnegative(count, f"{path}.succeededCount")
+        if count > completions:
             why = f"must be less than or equal to {completions} (the number of specified completions)"
-            errors.append(invalid(f"{path}.succeededCount", wanted, why))
-        if succeeded is not None and wanted > total:
+            errors.append(invalid(f"{path}.succeededCount", count, why))
+        if succeeded is not None and count > total:
             why = (
                 f"must be less than or equal to {total} (the number of indexes in the specified "
                 "succeededIndexes field)"
             )
-            errors.append(invalid(f"{path}.succeededCount", wanted, why))
+            errors.append(invalid(f"{path}.succeededCount", count, why))
     return errors
 
 

@@ -147,10 +147,10 @@ def _validate_finished(job: Object, changes: _Changes) -> Errors:
         errors.append(required(f"{PATH}.startTime", "startTime is required for finished job"))
     uncounted = status.get("uncountedTerminatedPods")
     if (changes.finished or changes.field("uncountedTerminatedPods")) and uncounted:
-        shown = {"Succeeded": uncounted.get("succeeded"), "Failed": uncounted.get("failed")}
-        if any(shown.values()):
+        value = {"Succeeded": uncounted.get("succeeded"), "Failed": uncounted.get("failed")}
+        if any(value.values()):
             why = "must be empty for finished job"
-            errors.append(invalid(f"{PATH}.uncountedTerminatedPods", shown, why))
+            errors.append(invalid(f"{PATH}.uncountedTerminatedPods", value, why))
     return errors
 
 

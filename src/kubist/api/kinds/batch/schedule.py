@@ -50,8 +50,8 @@ def check_schedule(text: str) -> None:
         return
     parts = text.split()
     if len(parts) != len(_FIELDS):
-        shown = " ".join(parts)
-        raise ScheduleError(f"expected exactly {len(_FIELDS)} fields, found {len(parts)}: [{shown}]")
+        schedule = " ".join(parts)
+        raise ScheduleError(f"expected exactly {len(_FIELDS)} fields, found {len(parts)}: [{schedule}]")
     for part, bounds in zip(parts, _FIELDS, strict=True):
         for expression in filter(None, part.split(",")):
             _check_range(expression, bounds)

@@ -62,10 +62,10 @@ def certificates_error(encoded: str) -> str | None:
     """Error message for `status.certificate` (base64 of PEM). Empty is valid."""
     if not encoded:
         return None
-    found = list(blocks(_decode(encoded)))
-    if not found:
+    pem_blocks = list(blocks(_decode(encoded)))
+    if not pem_blocks:
         return "must contain at least one CERTIFICATE PEM block"
-    for label, content, headers in found:
+    for label, content, headers in pem_blocks:
         if label != "CERTIFICATE":
             return f'only CERTIFICATE PEM blocks are allowed, found "{label}"'
         if headers:

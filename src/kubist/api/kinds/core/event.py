@@ -45,9 +45,9 @@ class EventStrategy(Strategy):
         return validate_event(new, "reportingComponent")
 
     def selectable_fields(self, obj: Object) -> dict[str, str]:
-        found = super().selectable_fields(obj)
-        found["source"] = text_at(obj, "source.component") or text_at(obj, "reportingComponent")
-        return found
+        fields = super().selectable_fields(obj)
+        fields["source"] = text_at(obj, "source.component") or text_at(obj, "reportingComponent")
+        return fields
 
 
 def validate_event(event: Object, controller_field: str) -> Errors:

@@ -74,17 +74,17 @@ def _validate_item(item: Object, path: str) -> Errors:
     errors: Errors = []
     amounts: dict[str, dict[str, Quantity]] = {}
     for field in _BOUNDS:
-        given = item.get(field) or {}
+        quantities = item.get(field) or {}
         if field == "maxLimitRequestRatio" and kind == "PersistentVolumeClaim":
             bounds = {**(item.get("min") or {}), **(item.get("max") or {})}
             if "storage" not in bounds:
                 detail = "either minimum or maximum storage value is required, but neither was provided"
                 errors.append(required(f"{path}.limits", detail))
         if kind == "Pod" and field in ("default", "defaultRequest"):
-            if given:
+            if quantities:
                 errors.append(forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'"))
             continue
-        for name, amount in given.items():
+        for name, amount in quantities.items():
             errors += validate(name, f"{path}.{field}[{name}]")
             amounts.setdefault(name, {})[field] = parse_quantity(amount)
     for name in sorted(amounts):
@@ -96,10 +96,10 @@ def _validate_amounts(name: str, amounts: dict[str, Quantity], path: str) -> Err
     """Validates min ≤ defaultRequest ≤ default ≤ max, as far as they are set, and 1 ≤ ratio ≤ max/min."""
     errors: Errors = []
 
-    def ordered(low: str, high: str, field: str, shown: str, text: str) -> None:
+    def ordered(low: str, high: str, field: str, key: str, text: str) -> None:
         if low in amounts and high in amounts and amounts[low] > amounts[high]:
             detail = text.format(amounts[low], amounts[high])
-            errors.append(invalid(f"{path}.{field}[{name}]", str(amounts[shown]), detail))
+            errors.append(invalid(f"{path}.{field}[{name}]", str(amounts[key]), detail))
 
     ordered("min", "max", "min", "min", "min value {} is greater than max value {}")
     request = "defaultRequest"
@@ -119,15 +119,15 @@ def _validate_amounts(name: str, amounts: dict[str, Quantity], path: str) -> Err
     if ratio is not None and ratio < _ONE:
         errors.append(invalid(where, str(ratio), f"ratio {ratio} is less than 1"))
     if ratio is not None and low is not None and high is not None:
-        given, least, most = float(ratio.value()), low.value(), high.value()
+        ratio_value, least, most = float(ratio.value()), low.value(), high.value()
         if max(ratio.value(), least, most) < MAX_MILLI:
-            given, least, most = ratio.milli_value() / 1000, low.milli_value(), high.milli_value()
-        if least and given > (limit := float(most) / least):
+            ratio_value, least, most = ratio.milli_value() / 1000, low.milli_value(), high.milli_value()
+        if least and ratio_value > (limit := float(most) / least):
             errors.append(invalid(where, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
-    default, wanted = amounts.get("default"), amounts.get(request)
-    if default is not None and wanted is not None and default != wanted and not is_overcommit_allowed(name):
-        detail = f"default value {default} must equal to defaultRequest value {wanted} in {name}"
-        errors.append(invalid(f"{path}.{request}[{name}]", str(wanted), detail))
+    default, demand = amounts.get("default"), amounts.get(request)
+    if default is not None and demand is not None and default != demand and not is_overcommit_allowed(name):
+        detail = f"default value {default} must equal to defaultRequest value {demand} in {name}"
+        errors.append(invalid(f"{path}.{request}[{name}]", str(demand), detail))
     return errors
 
 

@@ -124,8 +124,8 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
         elif effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{i}].effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
-            found = duplicate(f"{path}[{i}]", internal_form("core.Taint", taint))
-            errors.append(replace(found, body=f"{found.body}: taints must be unique by key and effect pair"))
+            error = duplicate(f"{path}[{i}]", internal_form("core.Taint", taint))
+            errors.append(replace(error, body=f"{error.body}: taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors
 
@@ -134,14 +134,14 @@ def _validate_annotations(annotations: dict[str, str]) -> Errors:
     """Validates the annotations of taints and preferAvoidPods, which preceded the fields."""
     errors: Errors = []
     path = "metadata.annotations"
-    if given := annotations.get(TAINTS_ANNOTATION):
-        taints, problem = _unmarshal(given, list)
+    if text := annotations.get(TAINTS_ANNOTATION):
+        taints, problem = _unmarshal(text, list)
         if problem:
             errors.append(invalid(path, TAINTS_ANNOTATION, problem))
         else:
             errors += validate_taints(taints, f"{path}.{TAINTS_ANNOTATION}")
-    if given := annotations.get(AVOID_PODS_ANNOTATION):
-        avoid, problem = _unmarshal(given, dict)
+    if text := annotations.get(AVOID_PODS_ANNOTATION):
+        avoid, problem = _unmarshal(text, dict)
         if problem:
             errors.append(invalid(f"{path}.AvoidPods", AVOID_PODS_ANNOTATION, problem))
             return errors
@@ -236,8 +236,8 @@ def _validate_change(new: Object, old: Object) -> Errors:
     errors += _validate_features(status)
     addresses = [(a.get("type", ""), a.get("address", "")) for a in status.get("addresses") or ()]
     for i in repeats(addresses):
-        shown = {"Type": addresses[i][0], "Address": addresses[i][1]}
-        errors.append(duplicate(f"status.addresses[{i}]", shown))
+        value = {"Type": addresses[i][0], "Address": addresses[i][1]}
+        errors.append(duplicate(f"status.addresses[{i}]", value))
     cidrs, old_cidrs = spec.get("podCIDRs") or [], before.get("podCIDRs") or []
     if old_cidrs:
         detail = 'node updates may not change podCIDR except from "" to valid'

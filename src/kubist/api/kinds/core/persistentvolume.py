@@ -328,22 +328,22 @@ reported)."""
 
 def _validate_source(spec: dict[str, Any], volume_name: str, path: str) -> Errors:
     errors: Errors = []
-    found = 0
-    for kind, (shown, clash) in _KINDS.items():
+    count = 0
+    for kind, (field, clash) in _KINDS.items():
         source = spec.get(kind)
         if source is None:
             continue
-        if found and clash:
+        if count and clash:
             errors.append(forbidden(f"{path}.{clash}", "may not specify more than 1 volume type"))
             continue
-        found += 1
+        count += 1
         if kind == "iscsi":
-            errors += _validate_iscsi(source, volume_name, f"{path}.{shown}")
+            errors += _validate_iscsi(source, volume_name, f"{path}.{field}")
         else:
-            errors += _validate(kind, source, f"{path}.{shown}")
+            errors += _validate(kind, source, f"{path}.{field}")
         if kind == "local" and spec.get("nodeAffinity") is None:
             errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    if not found:
+    if not count:
         errors.append(required(path, "must specify a volume type"))
     return errors
 
@@ -352,8 +352,8 @@ def _validate(kind: str, source: _Source, path: str) -> Errors:
     if kind == "csi":
         return _validate_csi(source, path)
     if kind == "local":
-        given = source.get("path", "")
-        return no_backsteps(given, f"{path}.path") if given else [required(f"{path}.path")]
+        local_path = source.get("path", "")
+        return no_backsteps(local_path, f"{path}.path") if local_path else [required(f"{path}.path")]
     errors = POD_SOURCES[kind](source, path, _OPTIONS)
     if kind == "glusterfs" and (namespace := source.get("endpointsNamespace")) is not None:
         where = f"{path}.endpointsNamespace"

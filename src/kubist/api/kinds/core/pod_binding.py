@@ -65,11 +65,11 @@ def _target_errors(target: Object) -> list[FieldError]:
 
 def _check_preconditions(name: str, metadata: Object, pod: Object) -> None:
     """Raises 409 if the binding names another uid or resourceVersion than the pod has."""
-    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        wanted, held = metadata.get(field), pod["metadata"].get(field, "")
-        if wanted and wanted != held:
+    for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        expected, actual = metadata.get(field), pod["metadata"].get(field, "")
+        if expected and expected != actual:
             key = f"/registry/pods/{pod['metadata'].get('namespace', '')}/{name}"
-            why = f"Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {held}"
+            why = f"Precondition failed: {word} in precondition: {expected}, {word} in object meta: {actual}"
             where = f"Code: 4, Key: {key}, ResourceVersion: 0"
             error = f"StorageError: invalid object, {where}, AdditionalErrorMsg: {why}"
             raise conflict("", "pods", name, error)

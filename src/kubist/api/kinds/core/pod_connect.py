@@ -38,12 +38,12 @@ def _pod(ctx: Context, name: str) -> Object:
 
 def _container(ctx: Context, pod: Object) -> str:
     """Requested container. A pod with several containers needs the `container` parameter."""
-    asked, containers = ctx.query.get("container", ""), containers_of(pod["spec"])
+    name, containers = ctx.query.get("container", ""), containers_of(pod["spec"])
     names = [container.get("name", "") for container in containers]
-    if asked:
-        if asked not in names:
-            raise bad_request(f"container {asked} is not valid for pod {ctx.name}")
-        return asked
+    if name:
+        if name not in names:
+            raise bad_request(f"container {name} is not valid for pod {ctx.name}")
+        return name
     regular = pod["spec"].get("containers") or []
     if len(regular) == 1:
         return str(regular[0].get("name", ""))
@@ -194,11 +194,11 @@ class PodProxy(Connect):
         if address.is_link_local:
             raise bad_request("address not allowed")
         ports = [p for c in pod["spec"].get("containers") or () for p in c.get("ports") or ()]
-        shown = port or (str(ports[0].get("containerPort")) if ports else "80")
+        port_text = port or (str(ports[0].get("containerPort")) if ports else "80")
         node = ctx.objects.get("nodes", pod["spec"].get("nodeName") or "")
-        if ctx.api.kubelet is not None and node is not None and is_simulated(node) and shown.isdecimal():
-            return await ctx.api.kubelet.proxy(ctx, pod, decimal(shown))
-        raise _unreachable(f"{address}:{shown}")
+        if ctx.api.kubelet is not None and node is not None and is_simulated(node) and port_text.isdecimal():
+            return await ctx.api.kubelet.proxy(ctx, pod, decimal(port_text))
+        raise _unreachable(f"{address}:{port_text}")
 
 
 def _unreachable(where: str) -> APIError:

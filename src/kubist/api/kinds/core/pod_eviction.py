@@ -84,8 +84,8 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
         raise invalid_status("policy", "Eviction", ctx.name, errors)
     if dry_run := options.get("dryRun"):
         if ctx.dry_run and dry_run != ["All"]:
-            shown = " ".join(dry_run)
-            raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{shown}]")
+            values = " ".join(dry_run)
+            raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{values}]")
         ctx.dry_run = True
     return options
 
@@ -131,15 +131,15 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
     dry_run = options.pop("dryRun", None) or []
 
     def check(pod: Object) -> None:
-        for field, shown, fate in (
+        for field, word, fate in (
             ("uid", "UID", "deleted and then recreated"),
             ("resourceVersion", "ResourceVersion", "modified"),
         ):
-            wanted, held = preconditions.get(field), pod["metadata"].get(field)
-            if wanted and wanted != held:
+            expected, actual = preconditions.get(field), pod["metadata"].get(field)
+            if expected and expected != actual:
                 why = (
-                    f"the {shown} in the precondition ({wanted}) does not match the {shown} in record "
-                    f"({held}). The object might have been {fate}"
+                    f"the {word} in the precondition ({expected}) does not match the {word} in record "
+                    f"({actual}). The object might have been {fate}"
                 )
                 raise conflict("", "Pod", ctx.name, why)
 

@@ -66,8 +66,8 @@ def _validate(new: Object, old: Object, options: Options) -> Errors:
     status = old.get("status") or {}
     quality = status.get("qosClass") or qos_class(before)
     if quality != qos_class(spec):
-        shown = (new.get("status") or {}).get("qosClass", "")
-        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
+        qos = (new.get("status") or {}).get("qosClass", "")
+        errors.append(invalid("spec", qos, "Pod QOS Class may not change as a result of resizing"))
     if not _node_can_resize(status):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     masked = dict(spec)

@@ -254,12 +254,12 @@ def _health(statuses: Iterable[Object], containers: Iterable[Object], path: str)
             errors.append(forbidden(where, "must not be specified in container status"))
             continue
         container = by_name.get(entry.get("name", ""))
-        held = (container or {}).get("resources") or {}
-        claims = _claim_names(held)
+        resources = (container or {}).get("resources") or {}
+        claims = _claim_names(resources)
         for position, resource in enumerate(allocated):
             name = resource.get("name", "")
             if container is not None:
-                errors += _allocated_name(name, held, claims, f"{where}[{position}].name")
+                errors += _allocated_name(name, resources, claims, f"{where}[{position}].name")
             errors += _devices(resource.get("resources") or (), f"{where}[{position}].resources")
     return errors
 

@@ -46,8 +46,8 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
             if not container.get("image"):
                 errors.append(required(f"spec.{field}[{index}].image"))
             errors += validate_images_padding([container], f"spec.{field}", first=index)
-    found, stop = _deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
-    errors += found
+    limit_errors, stop = _deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
+    errors += limit_errors
     if stop:
         return errors
     errors += _tolerations(spec.get("tolerations") or [], old_spec.get("tolerations") or [])

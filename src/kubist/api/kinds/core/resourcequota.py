@@ -115,14 +115,14 @@ def _unfit_resources(spec: dict[str, Any]) -> dict[str, int]:
     return {scope: sum(name not in allowed for name in standard) for scope, allowed in SCOPES.items()}
 
 
-def _validate_scope(unfit: dict[str, int], scope: str, path: str, shown: Any) -> Iterator[FieldError]:
+def _validate_scope(unfit: dict[str, int], scope: str, path: str, value: Any) -> Iterator[FieldError]:
     for _ in range(unfit.get(scope, 0)):
-        yield invalid(path, shown, "unsupported scope applied to resource")
+        yield invalid(path, value, "unsupported scope applied to resource")
 
 
-def _validate_pairs(scopes: list[str], path: str, shown: Any) -> Errors:
+def _validate_pairs(scopes: list[str], path: str, value: Any) -> Errors:
     return [
-        invalid(path, shown, "conflicting scopes")
+        invalid(path, value, "conflicting scopes")
         for one, other in _EXCLUSIVE
         if one in scopes and other in scopes
     ]

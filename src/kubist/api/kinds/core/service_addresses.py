@@ -101,7 +101,7 @@ def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> i
 
 def _networks(ctx: Context, version: int) -> list[Network]:
     """Networks to allocate from: the ready ServiceCIDRs, or the configured range if no ServiceCIDR exists."""
-    found: list[Network] = []
+    networks: list[Network] = []
     some = False
     for cidr in ctx.objects.list("servicecidrs", group=GROUP):
         some = True
@@ -109,9 +109,9 @@ def _networks(ctx: Context, version: int) -> list[Network]:
             continue
         for text in cidr["spec"].get("cidrs") or ():
             network = parse_cidr(text)
-            if network is not None and network not in found:
-                found.append(network)
-    return [n for n in (found if some else configured_networks(ctx.config)) if n.version == version]
+            if network is not None and network not in networks:
+                networks.append(network)
+    return [n for n in (networks if some else configured_networks(ctx.config)) if n.version == version]
 
 
 def is_ready(service_cidr: Object) -> bool:

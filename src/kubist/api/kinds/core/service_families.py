@@ -177,11 +177,11 @@ def _reconcile(spec: Spec, before: Spec | None, configured: Sequence[str]) -> Er
                 detail = "must be 'SingleStack' to release the secondary IP family"
                 errors.append(invalid(path, policy, detail))
     if policy == "SingleStack":
-        wanted = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
+        prefix = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"
         if len(ips) == 2:
-            errors.append(invalid(path, policy, f"{wanted} cluster IPs are specified"))
+            errors.append(invalid(path, policy, f"{prefix} cluster IPs are specified"))
         if len(families) == 2:
-            errors.append(invalid(path, policy, f"{wanted} IP families are specified"))
+            errors.append(invalid(path, policy, f"{prefix} IP families are specified"))
     for i, ip in enumerate(ips):
         if ip == "None":
             break

@@ -68,19 +68,19 @@ async def _fill_new(node_ports: _NodePorts, spec: dict[str, Any]) -> None:
     ports = spec.get("ports") or []
     asked_for = {p.get("port", 0): p["nodePort"] for p in reversed(ports) if p.get("nodePort")}
     for i, port in enumerate(ports):
-        given = port.get("nodePort", 0)
-        if not given and not _wanted(spec):
+        node_port = port.get("nodePort", 0)
+        if not node_port and not _wanted(spec):
             continue
         number = port.get("port", 0)
         if number not in shared:
-            asked = asked_for.get(number, 0)
+            fixed_port = asked_for.get(number, 0)
             shared[number] = port["nodePort"] = await (
-                node_ports.take(asked, i) if asked else node_ports.take_any()
+                node_ports.take(fixed_port, i) if fixed_port else node_ports.take_any()
             )
-        elif not given:
+        elif not node_port:
             port["nodePort"] = shared[number]
-        elif given != shared[number]:
-            await node_ports.take(given, i)
+        elif node_port != shared[number]:
+            await node_ports.take(node_port, i)
 
 
 async def _fill_changed(node_ports: _NodePorts, spec: dict[str, Any], before: set[int | None]) -> None:
@@ -101,11 +101,11 @@ async def _fill_changed(node_ports: _NodePorts, spec: dict[str, Any], before: se
 
 
 async def _fill_health_check(node_ports: _NodePorts, spec: dict[str, Any]) -> None:
-    given = spec.get("healthCheckNodePort", 0)
-    if not given:
+    port = spec.get("healthCheckNodePort", 0)
+    if not port:
         spec["healthCheckNodePort"] = await node_ports.take_any()
-    elif why := await node_ports.try_allocate(given):
-        raise internal_error(f"failed to allocate requested HealthCheck NodePort {given}: {why}")
+    elif why := await node_ports.try_allocate(port):
+        raise internal_error(f"failed to allocate requested HealthCheck NodePort {port}: {why}")
 
 
 class _NodePorts:

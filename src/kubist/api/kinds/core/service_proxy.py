@@ -44,8 +44,8 @@ class ServiceProxy(Connect):
                         pod = _simulated_pod(ctx, address)
                         if pod is not None:
                             return await ctx.api.kubelet.proxy(ctx, pod, number)
-        shown = ctx.name if endpoints.get("subsets") else name
-        raise unavailable(f"no endpoints available for service {quoted(shown)}")
+        service_name = ctx.name if endpoints.get("subsets") else name
+        raise unavailable(f"no endpoints available for service {quoted(service_name)}")
 
 
 def _simulated_pod(ctx: Context, address: Object) -> Object | None:

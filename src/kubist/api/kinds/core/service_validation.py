@@ -232,7 +232,7 @@ def _validate_unique_ports(spec: Spec) -> Errors:
     for i, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("port", 0))
         if key in numbers:
-            shown = {
+            value = {
                 "Name": "",
                 "Protocol": key[0],
                 "AppProtocol": None,
@@ -240,7 +240,7 @@ def _validate_unique_ports(spec: Spec) -> Errors:
                 "TargetPort": 0,
                 "NodePort": 0,
             }
-            errors.append(duplicate(f"spec.ports[{i}]", shown))
+            errors.append(duplicate(f"spec.ports[{i}]", value))
         numbers.add(key)
     return errors
 

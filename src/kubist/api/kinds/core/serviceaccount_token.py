@@ -55,8 +55,8 @@ class ServiceAccountToken(Create):
         bound = _bound_claims(ctx, spec.get("boundObjectRef"))
         longest = ctx.config.service_account_max_token_expiration
         if 0 < longest < spec["expirationSeconds"]:
-            asked = spec["expirationSeconds"]
-            ctx.warn(f"requested expiration of {asked} seconds shortened to {longest} seconds")
+            expiration = spec["expirationSeconds"]
+            ctx.warn(f"requested expiration of {expiration} seconds shortened to {longest} seconds")
             spec["expirationSeconds"] = longest
         seconds = lifetime = spec["expirationSeconds"]
         private = dict(bound)
@@ -99,18 +99,18 @@ def sign_token(
 def _account(ctx: Context, body: Object) -> Object:
     """Service account of the URL. Raises 422 or 409 if the body names another one."""
     metadata = body["metadata"]
-    for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
-        given = metadata.get(field, "")
-        if given and given != wanted:
+    for field, expected in (("name", ctx.name), ("namespace", ctx.namespace)):
+        value = metadata.get(field, "")
+        if value and value != expected:
             detail = f"must match the service account {field} if specified"
-            errors = [fields.invalid(f"metadata.{field}", given, detail)]
+            errors = [fields.invalid(f"metadata.{field}", value, detail)]
             raise invalid(GROUP, "TokenRequest", ctx.name, errors)
     account = ctx.objects.get("serviceaccounts", ctx.name, ctx.namespace)
     if account is None:
         raise not_found("", "serviceaccounts", ctx.name)
-    uid, given = account["metadata"]["uid"], metadata.get("uid", "")
-    if given and given != uid:
-        why = f"the UID in the token request ({given}) does not match the UID of the service account ({uid})"
+    uid, value = account["metadata"]["uid"], metadata.get("uid", "")
+    if value and value != uid:
+        why = f"the UID in the token request ({value}) does not match the UID of the service account ({uid})"
         raise conflict(GROUP, "TokenRequest", ctx.name, why)
     return account
 

@@ -178,12 +178,12 @@ def _validate_domain(name: str, path: str) -> Errors:
 def _validate_hints(hints: dict[str, Any], path: str) -> Errors:
     errors: Errors = []
     for field, check in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
-        given = hints.get(field) or ()
-        if len(given) > MAX_HINTS:
-            errors.append(too_many(f"{path}.{field}", len(given), MAX_HINTS))
+        entries = hints.get(field) or ()
+        if len(entries) > MAX_HINTS:
+            errors.append(too_many(f"{path}.{field}", len(entries), MAX_HINTS))
             return errors
         seen: set[str] = set()
-        for i, hint in enumerate(given):
+        for i, hint in enumerate(entries):
             name, where = hint.get("name", ""), f"{path}.{field}[{i}].name"
             if name in seen:
                 errors.append(duplicate(where, name))

@@ -142,9 +142,9 @@ def _validate_change(new: Object, old: Object) -> Errors:
         errors += _validate_series(new)
     for field in _IMMUTABLE:
         if (new.get(field) or None) != (old.get(field) or None):
-            shown = "reportingController" if field == "reportingComponent" else field
+            field_name = "reportingController" if field == "reportingComponent" else field
             value = internal_form(_TYPES.get(field, "nullable"), new.get(field))
-            errors.append(invalid(shown, value, "field is immutable"))
+            errors.append(invalid(field_name, value, "field is immutable"))
     return errors
 
 

@@ -30,8 +30,8 @@ class FlowSchemaStrategy(FlowControlStrategy):
         spec = new.get("spec") or {}
         errors = _validate_spec(spec, name)
         if name in _MANDATORY and spec != bootstrap.builtin("FlowSchema", name)["spec"]:
-            shown = internal_form("flowcontrol.FlowSchemaSpec", spec)
-            errors.append(fields.invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
+            value = internal_form("flowcontrol.FlowSchemaSpec", spec)
+            errors.append(fields.invalid("spec", value, f"spec of '{name}' must equal the fixed value"))
         return errors + validate_conditions(new.get("status") or {})
 
 
@@ -48,8 +48,8 @@ def _validate_spec(spec: Object, name: str) -> Errors:
         errors.append(fields.invalid(path, precedence, why))
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type", "") not in _DISTINGUISHERS:
-        shown = internal_form("flowcontrol.FlowDistinguisherMethod", method)
-        errors.append(fields.not_supported("spec.distinguisherMethod.type", shown, _DISTINGUISHERS))
+        value = internal_form("flowcontrol.FlowDistinguisherMethod", method)
+        errors.append(fields.not_supported("spec.distinguisherMethod.type", value, _DISTINGUISHERS))
     level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
     path = "spec.priorityLevelConfiguration.name"
     if not level:

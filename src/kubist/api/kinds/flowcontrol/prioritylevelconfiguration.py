@@ -59,8 +59,8 @@ def _validate_mandatory(spec: Object, name: str) -> Errors:
                 fields.invalid("spec", internal_form("flowcontrol.PriorityLevelConfigurationSpec", spec), why)
             ]
     if name == "catch-all" and spec != bootstrap.builtin("PriorityLevelConfiguration", name)["spec"]:
-        shown = internal_form("flowcontrol.PriorityLevelConfigurationSpec", spec)
-        return [fields.invalid("spec", shown, "spec of 'catch-all' must equal the fixed value")]
+        value = internal_form("flowcontrol.PriorityLevelConfigurationSpec", spec)
+        return [fields.invalid("spec", value, "spec of 'catch-all' must equal the fixed value")]
     return []
 
 

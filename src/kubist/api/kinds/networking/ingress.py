@@ -69,8 +69,8 @@ class IngressStrategy(Strategy):
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         annotated = CLASS_ANNOTATION in (new["metadata"].get("annotations") or {})
         if old is None and annotated and new["spec"].get("ingressClassName") is None:
-            shown = quoted(CLASS_ANNOTATION)
-            yield f"annotation {shown} is deprecated, please use 'spec.ingressClassName' instead"
+            annotation = quoted(CLASS_ANNOTATION)
+            yield f"annotation {annotation} is deprecated, please use 'spec.ingressClassName' instead"
 
 
 def _load_balancers(ingress: Object) -> list[dict[str, Any]]:

@@ -53,8 +53,8 @@ class PodDisruptionBudgetStrategy(Strategy):
 def _validate_spec(spec: Object, *, tolerant: bool) -> Errors:
     errors: Errors = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        shown = internal_form("policy.PodDisruptionBudgetSpec", spec)
-        errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+        value = internal_form("policy.PodDisruptionBudgetSpec", spec)
+        errors.append(invalid("spec", value, "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
             errors += validate_int_or_percent(spec[field], f"spec.{field}")

@@ -126,6 +126,6 @@ class BindingStrategy(RBACStrategy):
         if old is not None:
             errors += objectmeta.validate_update(new["metadata"], old["metadata"])
             if new["roleRef"] != old["roleRef"]:
-                shown = internal_form("rbac.RoleRef", new["roleRef"])
-                errors.append(fields.invalid("roleRef", shown, "cannot change roleRef"))
+                value = internal_form("rbac.RoleRef", new["roleRef"])
+                errors.append(fields.invalid("roleRef", value, "cannot change roleRef"))
         return errors

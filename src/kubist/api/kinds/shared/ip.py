@@ -214,11 +214,11 @@ def cidr_warnings(text: str, path: str) -> list[str]:
             f"(should be {quoted(str(network))} or {quoted(single)}?)"
         )
     if exact is None or tail != str(decimal(tail)) or _is_mapped(exact):
-        shown = quoted(str(network))
-        warnings.append(f"{path}: non-standard CIDR value {quoted(text)} is invalid: use {shown}")
+        canonical = quoted(str(network))
+        warnings.append(f"{path}: non-standard CIDR value {quoted(text)} is invalid: use {canonical}")
     elif not warnings and exact.version == 6 and str(network) != text:
-        shown = quoted(str(network))
+        canonical = quoted(str(network))
         warnings.append(
-            f"{path}: IPv6 CIDR value {quoted(text)} should be in RFC 5952 canonical format ({shown})"
+            f"{path}: IPv6 CIDR value {quoted(text)} should be in RFC 5952 canonical format ({canonical})"
         )
     return warnings

@@ -84,9 +84,9 @@ def validate_protocol(protocol: str, path: str) -> list[FieldError]:
 def repeats(values: Iterable[Hashable]) -> list[int]:
     """Indexes of values that occurred before."""
     seen: set[Hashable] = set()
-    found = []
+    indexes = []
     for index, value in enumerate(values):
         if value in seen:
-            found.append(index)
+            indexes.append(index)
         seen.add(value)
-    return found
+    return indexes

@@ -179,11 +179,11 @@ def validate_rolling_bounds(rolling_update: Object, path: str) -> tuple[bool, bo
 def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, Any]:
     """Strategy in the form of Go error messages: Go field names. `rolling_update` maps rollingUpdate's fields to
     their zero values."""
-    given = strategy.get("rollingUpdate")
-    shown = None
-    if given is not None:
-        shown = {name[0].upper() + name[1:]: given.get(name, zero) for name, zero in rolling_update.items()}
-    return {"Type": strategy.get("type", ""), "RollingUpdate": shown}
+    spec = strategy.get("rollingUpdate")
+    form = None
+    if spec is not None:
+        form = {name[0].upper() + name[1:]: spec.get(name, zero) for name, zero in rolling_update.items()}
+    return {"Type": strategy.get("type", ""), "RollingUpdate": form}
 
 
 def integer_annotation(obj: Object, name: str, what: str = "") -> int | None:

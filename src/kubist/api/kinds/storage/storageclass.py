@@ -63,7 +63,7 @@ def _validate_topologies(terms: list[Object]) -> Errors:
     seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
     for index, term in enumerate(terms):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
-        found: dict[str, frozenset[str]] = {}
+        values_by_key: dict[str, frozenset[str]] = {}
         for j, requirement in enumerate(term.get("matchLabelExpressions") or ()):
             key = requirement.get("key", "")
             values = requirement.get("values") or []
@@ -75,10 +75,10 @@ def _validate_topologies(terms: list[Object]) -> Errors:
                     errors.append(fields.duplicate(f"{path}[{j}].values[{k}]", value))
                 known.add(value)
             errors += validate_label_name(key, f"{path}[{j}].key")
-            if key in found:
+            if key in values_by_key:
                 errors.append(fields.duplicate(f"{path}[{j}].key", key))
-            found[key] = frozenset(known)
-        topology = frozenset(found.items())
+            values_by_key[key] = frozenset(known)
+        topology = frozenset(values_by_key.items())
         errors += [fields.duplicate(path, "")] * min(seen[topology], _MOST_DUPLICATES)
         seen[topology] += 1
     return errors

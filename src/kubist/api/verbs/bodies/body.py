@@ -61,42 +61,42 @@ class Expected:
 
 def expected(resource: Resource) -> Expected:
     """Expected kind of the objects of a resource."""
-    found: Expected | None = resource.expected
-    if found is None:
-        found = resource.expected = Expected(
+    kind: Expected | None = resource.expected
+    if kind is None:
+        kind = resource.expected = Expected(
             resource.group,
             resource.version,
             resource.kind,
             resource.schema,
             custom=resource.custom,
         )
-    return found
+    return kind
 
 
-def read(ctx: ResourceRequest, wanted: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
+def read(ctx: ResourceRequest, target: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
     """Decode the body of a create or update. 400 for a malformed body or another kind; unknown and duplicate fields
     are handled as fieldValidation asks."""
     serializer = negotiate.content_type(ctx.request.headers.get("content-type", ""), offered)
     try:
-        decoded = _decode(ctx, wanted, serializer)
+        decoded = _decode(ctx, target, serializer)
     except Mistaken as mistaken:
-        complain(ctx, wanted, mistaken.complaints, mistaken.version)
+        complain(ctx, target, mistaken.complaints, mistaken.version)
         raise mistaken.error from None
     except DecodeError as error:
-        raise _unreadable(ctx, wanted, error, serializer) from None
+        raise _unreadable(ctx, target, error, serializer) from None
     if decoded.complaints:
-        complain(ctx, wanted, decoded.complaints)
-    return as_sent(ctx, wanted, decoded, new=ctx.info.verb == "create")
+        complain(ctx, target, decoded.complaints)
+    return as_sent(ctx, target, decoded, new=ctx.info.verb == "create")
 
 
-def as_sent(ctx: ResourceRequest, wanted: Expected, decoded: Decoded, *, new: bool) -> Object:
+def as_sent(ctx: ResourceRequest, target: Expected, decoded: Decoded, *, new: bool) -> Object:
     """The decoded object with the empty lists and maps of the body that a rule asks for. They are recorded in
     `ctx.sent`, and the object keeps them until it is stored."""
     obj: Object = decoded.object
     if decoded.rewritten is None and not decoded.empties:
         ctx.sent = PLAIN
         return obj
-    ctx.sent = SentObject(wanted.schema, decoded, new=new)
+    ctx.sent = SentObject(target.schema, decoded, new=new)
     return ctx.sent.as_sent(obj)
 
 
@@ -104,14 +104,14 @@ def parse_yaml(ctx: ResourceRequest) -> Document:
     return yaml.parse(ctx.request.body)
 
 
-def complain(ctx: ResourceRequest, wanted: Expected, complaints: list[str], version: str = "") -> None:
+def complain(ctx: ResourceRequest, target: Expected, complaints: list[str], version: str = "") -> None:
     """Report unknown and duplicate fields as fieldValidation asks: not at all, as warnings, or as a 400."""
     if not complaints or ctx.field_validation == "Ignore":
         return
     if ctx.field_validation == "Strict":
         listed = ", ".join(_listed(complaints))
         message = (
-            f'{wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: '
+            f'{target.kind} in version "{version or target.version}" cannot be handled as a {target.kind}: '
         )
         raise status.bad_request(f"{message}strict decoding error: {listed}")
     for complaint in complaints:
@@ -159,30 +159,30 @@ class NoVersion(DecodeError):
 class OtherKind(status.APIError):
     """400 of an object of another kind than the request is about."""
 
-    def __init__(self, kind: str, version: str, wanted: Expected, why: str) -> None:
-        prefix = f'{kind} in version "{version}" cannot be handled as a {wanted.kind}'
+    def __init__(self, kind: str, version: str, target: Expected, why: str) -> None:
+        prefix = f'{kind} in version "{version}" cannot be handled as a {target.kind}'
         super().__init__(400, "BadRequest", f"{prefix}: {why}")
         self.why = why
 
 
 def _unreadable(
-    ctx: ResourceRequest, wanted: Expected, error: DecodeError, serializer: str
+    ctx: ResourceRequest, target: Expected, error: DecodeError, serializer: str
 ) -> status.APIError:
     body = ctx.request.body
     if isinstance(error, NoVersion):
-        return OtherKind(error.kind, "", wanted, f"{error} in '{body.decode(errors='replace')}'")
+        return OtherKind(error.kind, "", target, f"{error} in '{body.decode(errors='replace')}'")
     if isinstance(error, NoKind):
         if ctx.field_validation == "Ignore":
             text = error.json if serializer == negotiate.YAML else body
             return OtherKind(
-                wanted.kind, error.version, wanted, f"{error} in '{text.decode(errors='replace')}'"
+                target.kind, error.version, target, f"{error} in '{text.decode(errors='replace')}'"
             )
         error = Unrecognized(f"{error} in '{body.decode(errors='replace')}'")
     if isinstance(error, Unrecognized):
         return status.bad_request(
-            f"the object provided is unrecognized (must be of type {wanted.kind}): {error} ({_glimpse(body)})"
+            f"the object provided is unrecognized (must be of type {target.kind}): {error} ({_glimpse(body)})"
         )
-    message = f'{wanted.kind} in version "{wanted.version}" cannot be handled as a {wanted.kind}: {error}'
+    message = f'{target.kind} in version "{target.version}" cannot be handled as a {target.kind}: {error}'
     return status.bad_request(message)
 
 
@@ -195,58 +195,58 @@ def _glimpse(body: bytes) -> str:
     return (head.decode(errors="replace") if head.startswith(b"{") else head.hex()) + more
 
 
-def _decode(ctx: ResourceRequest, wanted: Expected, serializer: str) -> Decoded:
+def _decode(ctx: ResourceRequest, target: Expected, serializer: str) -> Decoded:
     body = ctx.request.body
     if serializer == negotiate.PROTOBUF:
-        return _decode_protobuf(body, wanted)
+        return _decode_protobuf(body, target)
     if serializer == negotiate.YAML:
         try:
             document = parse_yaml(ctx)
         except DecodeError as error:
             raise Unrecognized(str(error)) from None
         try:
-            return _decode_document(document.value, list(document.complaints), wanted)
+            return _decode_document(document.value, list(document.complaints), target)
         except Mistyped as error:
-            if wanted.custom is not None:
+            if target.custom is not None:
                 raise
-            raise first_mistake(wanted.schema, document.value) or error from None
-    return _decode_json(body, wanted)
+            raise first_mistake(target.schema, document.value) or error from None
+    return _decode_json(body, target)
 
 
-def _decode_json(body: bytes, wanted: Expected) -> Decoded:
+def _decode_json(body: bytes, target: Expected) -> Decoded:
     try:
         known = json.read(body)
     except json.BeyondRange as error:
-        raise _out_of_range(body, wanted) or error from None
+        raise _out_of_range(body, target) or error from None
     except DecodeError as error:
         raise Unrecognized(f"{NO_KIND}: {error}") from None
     value, repeats = known
-    found = Repeats()
+    all_repeats = Repeats()
     if repeats:
-        value, found = json.parse_repeats(body)
+        value, all_repeats = json.parse_repeats(body)
         if isinstance(value, dict):
-            _check_type_meta(found.pairs(value))
-    if wanted.custom is None and isinstance(value, dict):
-        check_identity(value, wanted)
-        decoded = decode_body(wanted.schema, body, known)
-        decoded.object = identified(decoded.object, wanted)
+            _check_type_meta(all_repeats.pairs(value))
+    if target.custom is None and isinstance(value, dict):
+        check_identity(value, target)
+        decoded = decode_body(target.schema, body, known)
+        decoded.object = identified(decoded.object, target)
         return decoded
-    return _decode_document(value, found.duplicate(value), wanted)
+    return _decode_document(value, all_repeats.duplicate(value), target)
 
 
-def _out_of_range(body: bytes, wanted: Expected) -> DecodeError | None:
+def _out_of_range(body: bytes, target: Expected) -> DecodeError | None:
     """The error of a body with a number that no float can hold. Another mistake may come before it."""
     value, repeats = json.parse_repeats(body, json.Spelled)
     if not isinstance(value, dict):
         return None
     _check_type_meta(repeats.pairs(value))
-    if wanted.custom is not None:
+    if target.custom is not None:
         return None
-    check_identity(value, wanted)
-    return first_mistake(wanted.schema, value, repeats)
+    check_identity(value, target)
+    return first_mistake(target.schema, value, repeats)
 
 
-def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Decoded:
+def _decode_document(value: Any, complaints: list[str], target: Expected) -> Decoded:
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -256,14 +256,14 @@ def _decode_document(value: Any, complaints: list[str], wanted: Expected) -> Dec
             f'{word} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }'
         )
-    return decode_parsed(value, complaints, wanted, KEEP_EMPTY)
+    return decode_parsed(value, complaints, target, KEEP_EMPTY)
 
 
 def decode_parsed(
     value: Object,
     complaints: list[str],
-    wanted: Expected,
-    *asked: str,
+    target: Expected,
+    *modes: str,
     stored: Object | None = None,
     repeats: Repeats | None = None,
     exact: bool = False,
@@ -271,20 +271,20 @@ def decode_parsed(
     """Decodes a parsed document to an object of the expected kind; `asked` as of `decode_value`. Parts that it shares
     with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys.
     `exact` says that its numbers have their text."""
-    if wanted.custom is not None:
+    if target.custom is not None:
         if repeats:
             complaints = complaints + repeats.duplicate(value)
         try:
-            check_identity(value, wanted)
-            obj, unknown = wanted.custom.version.decode(value)
+            check_identity(value, target)
+            obj, unknown = target.custom.version.decode(value)
         except status.APIError as error:
-            complaints = complaints + unknown_fields_of_version(wanted.custom, value)
+            complaints = complaints + unknown_fields_of_version(target.custom, value)
             if complaints:
                 version = str(value.get("apiVersion") or "").rpartition("/")[2]
                 raise Mistaken(error, complaints, version) from None
             raise
         return Decoded(obj, complaints + unknown)
-    check_identity(value, wanted)
+    check_identity(value, target)
     kept: Object = {}
     if stored is not None:
         kept = {
@@ -294,46 +294,46 @@ def decode_parsed(
         }
         value = {name: part for name, part in value.items() if name not in kept}
     if repeats or exact:
-        value, found = resolve(wanted.schema, value, repeats or Repeats())
-        complaints = complaints + found
-    decoded = decode_value(wanted.schema, value, *asked)
-    decoded.object = {**identified(decoded.object, wanted), **kept}
+        value, new_complaints = resolve(target.schema, value, repeats or Repeats())
+        complaints = complaints + new_complaints
+    decoded = decode_value(target.schema, value, *modes)
+    decoded.object = {**identified(decoded.object, target), **kept}
     decoded.complaints = complaints + decoded.complaints
     return decoded
 
 
-def check_identity(value: Object, wanted: Expected) -> None:
+def check_identity(value: Object, target: Expected) -> None:
     """Check kind and apiVersion of a document. Either may be absent; a given one must be that of the request."""
     kind, api_version = value.get("kind"), value.get("apiVersion")
-    if kind == wanted.kind and api_version == wanted.api_version:
+    if kind == target.kind and api_version == target.api_version:
         return
     _check_type_meta((("kind", kind), ("apiVersion", api_version)))
     group, version = _group_version(api_version or "")
-    if wanted.custom is not None:
+    if target.custom is not None:
         if not kind:
-            raise NoKind(value, version or wanted.version)
+            raise NoKind(value, version or target.version)
         if not group and not version:
-            raise _other_version("", wanted)
+            raise _other_version("", target)
     if not version:
-        if group not in ("", wanted.group):
-            raise NoVersion(kind or wanted.kind)
-        group, version = wanted.group, wanted.version
-    kind, api_version = kind or wanted.kind, f"{group}/{version}" if group else version
-    if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.accepts):
+        if group not in ("", target.group):
+            raise NoVersion(kind or target.kind)
+        group, version = target.group, target.version
+    kind, api_version = kind or target.kind, f"{group}/{version}" if group else version
+    if kind == target.kind and (api_version == target.api_version or api_version in target.accepts):
         return
-    if wanted.custom is not None:
-        if api_version != wanted.api_version:
-            raise _other_version(api_version, wanted)
+    if target.custom is not None:
+        if api_version != target.api_version:
+            raise _other_version(api_version, target)
         return
-    scheme = schemes.scheme_of(wanted.group)
+    scheme = schemes.scheme_of(target.group)
     if not schemes.is_registered(scheme, group, version, kind):
         why = schemes.not_registered(scheme, api_version, kind)
-    elif kind == wanted.kind:
-        raise _other_version(api_version, wanted)
+    elif kind == target.kind:
+        raise _other_version(api_version, target)
     else:
         why = _mistyped(value, group, version, kind)
-        why = why or schemes.unknown_conversion(version, kind, wanted.group, wanted.kind)
-    raise OtherKind(kind, version, wanted, why)
+        why = why or schemes.unknown_conversion(version, kind, target.group, target.kind)
+    raise OtherKind(kind, version, target, why)
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
@@ -355,30 +355,30 @@ def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
 
 def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:
     """Check that kind and apiVersion are strings, also those that a duplicate key replaces."""
-    for name, given in pairs:
-        if given is not None and not isinstance(given, str) and name in ("kind", "apiVersion"):
-            word = json_type(given)
+    for name, value in pairs:
+        if value is not None and not isinstance(value, str) and name in ("kind", "apiVersion"):
+            word = json_type(value)
             raise Unrecognized(
                 f"{NO_KIND}: json: cannot unmarshal {word} into Go struct field .{name} of type string"
             )
 
 
-def _other_version(api_version: str, wanted: Expected) -> status.APIError:
+def _other_version(api_version: str, target: Expected) -> status.APIError:
     return status.bad_request(
-        f"the API version in the data ({api_version}) does not match the expected API version ({wanted.api_version})"
+        f"the API version in the data ({api_version}) does not match the expected API version ({target.api_version})"
     )
 
 
-def identified(obj: Object, wanted: Expected) -> Object:
+def identified(obj: Object, target: Expected) -> Object:
     """Object with kind, apiVersion and metadata as its first fields."""
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     metadata = obj.pop("metadata", None) or {}
-    return {"kind": wanted.kind, "apiVersion": wanted.api_version, "metadata": metadata, **obj}
+    return {"kind": target.kind, "apiVersion": target.api_version, "metadata": metadata, **obj}
 
 
-def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
-    if wanted.custom is not None:
+def _decode_protobuf(body: bytes, target: Expected) -> Decoded:
+    if target.custom is not None:
         raise status.APIError(415, "UnsupportedMediaType", "protobuf is not supported for custom resources")
     try:
         api_version, kind, raw = protobuf.unwrap(body)
@@ -388,13 +388,13 @@ def _decode_protobuf(body: bytes, wanted: Expected) -> Decoded:
         api_version = ""
     named = {key: value for key, value in (("kind", kind), ("apiVersion", api_version)) if value}
     try:
-        check_identity(named, wanted)
+        check_identity(named, target)
     except OtherKind:
         group, version = _group_version(api_version)
         if is_builtin(group, version, kind):
             try:
                 protobuf.decode(schema_for(group, version, kind), raw)
             except DecodeError as error:
-                raise OtherKind(kind, version, wanted, str(error)) from None
+                raise OtherKind(kind, version, target, str(error)) from None
         raise
-    return Decoded(identified(protobuf.decode(wanted.schema, raw), wanted), [])
+    return Decoded(identified(protobuf.decode(target.schema, raw), target), [])

@@ -68,9 +68,9 @@ def not_registered(scheme: str, api_version: str, kind: str) -> str:
     return f'no kind "{kind}" is registered for {named} in scheme "{scheme}"'
 
 
-def unknown_conversion(version: str, kind: str, group: str, wanted: str) -> str:
+def unknown_conversion(version: str, kind: str, group: str, target_kind: str) -> str:
     """Error text: the scheme cannot convert a kind in its version to the internal version of the wanted kind."""
     if kind in _IN_EVERY_VERSION or kind in _UNVERSIONED:
         version = "v1"
     package = _PACKAGES.get(group) or group.partition(".")[0]
-    return f"converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"
+    return f"converting ({version}.{kind}) to ({package}.{target_kind}): unknown conversion"

@@ -114,10 +114,10 @@ def is_own(certificate: x509.Certificate) -> bool:
 def missing_names(certificate: x509.Certificate, names: Sequence[str]) -> list[str]:
     """Host names and IP addresses that a serving certificate lacks."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return list(names)
-    return [name for name in names if _alternative(name) not in found]
+    return [name for name in names if _alternative(name) not in alternatives]
 
 
 def subject(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:

@@ -111,15 +111,15 @@ class _Files:
         now = time.monotonic()
         if now - self._checked >= CHECK_INTERVAL:
             self._checked = now
-            found = stamp(self._watched)
-            if found != self._stamp:
-                self._reload(found)
+            new_stamp = stamp(self._watched)
+            if new_stamp != self._stamp:
+                self._reload(new_stamp)
         return self._context
 
-    def _reload(self, found: Stamp) -> None:
+    def _reload(self, new_stamp: Stamp) -> None:
         try:
             self._context = self._load()
-            self._stamp = found
+            self._stamp = new_stamp
             log.info("reloaded the serving certificate %s", self._cert_file)
         except (OSError, ValueError) as error:
             log.warning("keeping the old serving certificate: %s: %s", self._cert_file, error)
@@ -198,10 +198,10 @@ def trust_any_anchor(context: ssl.SSLContext) -> None:
 
 def read_certificates(file: PathLike) -> list[bytes]:
     """Certificates (DER) of a PEM file. Other blocks are ignored. Raises CertificateError if there are none."""
-    found = pem.certificates(Path(file).read_bytes())
-    if not found:
+    certificates = pem.certificates(Path(file).read_bytes())
+    if not certificates:
         raise CertificateError(f"{file} contains no certificate in PEM form")
-    return found
+    return certificates
 
 
 Stamp = list[tuple[int, int, int]]

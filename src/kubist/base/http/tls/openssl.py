@@ -59,20 +59,20 @@ def configure(context: ssl.SSLContext, authorities: Sequence[bytes], *, announce
     Returns False and leaves the context unchanged if OpenSSL cannot be reached through ctypes. Raises
     ValueError for an authority that is not a certificate.
     """
-    found = library()
-    if found is None:
+    lib = library()
+    if lib is None:
         return False
     pointer = _pointer(context)
-    found.SSL_CTX_ctrl(pointer, _SET_SESSION_CACHE_MODE, _CACHE_OFF, None)
+    lib.SSL_CTX_ctrl(pointer, _SET_SESSION_CACHE_MODE, _CACHE_OFF, None)
     if authorities:
-        found.SSL_CTX_set_cert_verify_callback(pointer, _accept, None)
+        lib.SSL_CTX_set_cert_verify_callback(pointer, _accept, None)
     for der in dict.fromkeys(authorities if announce else ()):
-        certificate = found.d2i_X509(None, ctypes.byref(ctypes.c_char_p(der)), len(der))
+        certificate = lib.d2i_X509(None, ctypes.byref(ctypes.c_char_p(der)), len(der))
         if not certificate:
-            found.ERR_clear_error()  # The next read of a connection in this thread would find the error and fail.
+            lib.ERR_clear_error()  # The next read of a connection in this thread would find the error and fail.
             raise ValueError("not a certificate")
-        found.SSL_CTX_add_client_CA(pointer, certificate)
-        found.X509_free(certificate)
+        lib.SSL_CTX_add_client_CA(pointer, certificate)
+        lib.X509_free(certificate)
     return True
 
 
@@ -80,12 +80,12 @@ def configure(context: ssl.SSLContext, authorities: Sequence[bytes], *, announce
 def library() -> ctypes.CDLL | None:
     """libssl of the `ssl` module. None if this Python was not tested or a check failed."""
     try:
-        problem, found = _find()
+        problem, lib = _find()
     except (OSError, AttributeError, MemoryError) as error:
-        problem, found = str(error), None
-    if found is None:
+        problem, lib = str(error), None
+    if lib is None:
         log.info("client certificates are verified during the handshake, because %s", problem)
-    return found
+    return lib
 
 
 def _find() -> tuple[str, ctypes.CDLL | None]:
@@ -96,18 +96,18 @@ def _find() -> tuple[str, ctypes.CDLL | None]:
     path = getattr(_ssl, "__file__", "")
     if not path:
         return "Python is linked with OpenSSL statically", None
-    found = ctypes.CDLL(path)
+    lib = ctypes.CDLL(path)
     for name, (result, arguments) in _PROTOTYPES.items():
-        function = getattr(found, name)
+        function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
-    if found.OpenSSL_version(0) != ssl.OPENSSL_VERSION.encode():
+    if lib.OpenSSL_version(0) != ssl.OPENSSL_VERSION.encode():
         return "ctypes finds another OpenSSL than Python is linked with", None
-    if not _reads_like_ssl(found):
+    if not _reads_like_ssl(lib):
         return "a context is not laid out as expected", None
-    return "", found
+    return "", lib
 
 
-def _reads_like_ssl(found: ctypes.CDLL) -> bool:
+def _reads_like_ssl(lib: ctypes.CDLL) -> bool:
     """Whether settings made through `ssl` read the same through ctypes, for two contexts that differ."""
     for verify_mode, option in (
         (ssl.CERT_OPTIONAL, ssl.OP_NO_TICKET),
@@ -117,9 +117,9 @@ def _reads_like_ssl(found: ctypes.CDLL) -> bool:
         context.verify_mode = verify_mode
         context.options |= option
         pointer = _pointer(context)
-        if found.SSL_CTX_get_options(pointer) != context.options & 0xFFFF_FFFF_FFFF_FFFF:
+        if lib.SSL_CTX_get_options(pointer) != context.options & 0xFFFF_FFFF_FFFF_FFFF:
             return False
-        if found.SSL_CTX_get_verify_mode(pointer) != verify_mode:
+        if lib.SSL_CTX_get_verify_mode(pointer) != verify_mode:
             return False
     return True
 

@@ -52,26 +52,26 @@ class Selector:
     def choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Callback of a handshake. Keeps the default certificate for unknown names."""
         self._refresh()
-        wanted = name.lower() if name else self._address
-        found = self._by_name.get(wanted)
-        if found is None and name:
-            found = self._by_name.get(f"*.{wanted.partition('.')[2]}" if "." in wanted else "*")
-        if found is not None:
-            connection.context = found
+        server_name = name.lower() if name else self._address
+        context = self._by_name.get(server_name)
+        if context is None and name:
+            context = self._by_name.get(f"*.{server_name.partition('.')[2]}" if "." in server_name else "*")
+        if context is not None:
+            connection.context = context
 
     def _refresh(self) -> None:
         current = [context() for context in self._contexts]
         if current == self._current:
             return
-        given: dict[str, ssl.SSLContext] = {}
+        explicit: dict[str, ssl.SSLContext] = {}
         own: dict[str, ssl.SSLContext] = {}
         for pair, context in zip(self._pairs, current, strict=True):
             for name in pair.names:
-                given.setdefault(name, context)
+                explicit.setdefault(name, context)
             if not pair.names:
                 for name in _names_of(pair.cert_file):
                     own.setdefault(name, context)
-        self._current, self._by_name = current, own | given
+        self._current, self._by_name = current, own | explicit
 
 
 def _names_of(cert_file: str) -> Iterator[str]:

@@ -60,11 +60,11 @@ class Schedule(NamedTuple):
                 continue
             following = day + datetime.timedelta(days=1)
             if self._fires_on(day):
-                found = self._next_within(
+                fire_time = self._next_within(
                     max(start, _midnight(day, self.zone)), _midnight(following, self.zone)
                 )
-                if found is not None:
-                    return found
+                if fire_time is not None:
+                    return fire_time
             day = following
         return None
 
@@ -109,7 +109,7 @@ def parse(text: str, zone: str) -> Schedule:
 
 
 def _field(text: str, low: int, high: int) -> Field:
-    found: set[int] = set()
+    values: set[int] = set()
     is_any = False
     for part in filter(None, text.split(",")):
         span, _, step = part.partition("/")
@@ -120,8 +120,8 @@ def _field(text: str, low: int, high: int) -> Field:
         else:
             start = _number(first)
             end = _number(last) if last else high if step else start
-        found.update(range(start, end + 1, int(step or 1)))
-    return Field(frozenset(found), is_any)
+        values.update(range(start, end + 1, int(step or 1)))
+    return Field(frozenset(values), is_any)
 
 
 def _number(text: str) -> int:

@@ -151,8 +151,8 @@ class CronJobs(PodOwnerLoop):
         if missed.number > MANY:
             self.events.emit(cronjob, "Warning", "TooManyMissedTimes", TOO_MANY)
         if is_too_late(cronjob, missed.latest, now):
-            shown = email.utils.format_datetime(datetime.datetime.fromtimestamp(missed.latest, datetime.UTC))
-            message = f"Missed scheduled time to start a job: {shown}"
+            date = email.utils.format_datetime(datetime.datetime.fromtimestamp(missed.latest, datetime.UTC))
+            message = f"Missed scheduled time to start a job: {date}"
             self.events.emit(cronjob, "Warning", "MissSchedule", message)
             return None
         return missed.latest
@@ -184,10 +184,10 @@ class CronJobs(PodOwnerLoop):
                 if not of_pods.is_namespace_terminating(error):
                     self.events.emit(cronjob, "Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
-            held = self._find_job(cronjob, job_name(cronjob, due))
-            if held is None or not of_pods.owned(held, cronjob):
+            existing_job = self._find_job(cronjob, job_name(cronjob, due))
+            if existing_job is None or not of_pods.owned(existing_job, cronjob):
                 return
-            job = held
+            job = existing_job
         else:
             self.events.emit(cronjob, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
         status["active"] = [*status["active"], reference_to(job)]
@@ -204,13 +204,13 @@ def job_name(cronjob: Object, due: int) -> str:
 def new_job(cronjob: Object, due: int) -> Object:
     """Job for a scheduled time. Its annotation shows the time in the CronJob's time zone."""
     template = copy.deepcopy(cronjob["spec"]["jobTemplate"])
-    held = template.get("metadata") or {}
+    metadata = template.get("metadata") or {}
     return {
         "metadata": {
             "name": job_name(cronjob, due),
-            "labels": held.get("labels") or {},
+            "labels": metadata.get("labels") or {},
             "annotations": {
-                **(held.get("annotations") or {}),
+                **(metadata.get("annotations") or {}),
                 SCHEDULED: _local_time(due, cronjob["spec"].get("timeZone", "")),
             },
             "ownerReferences": [of_pods.owner_reference(cronjob)],
@@ -226,8 +226,8 @@ def _schedule(cronjob: Object) -> cron_schedule.Schedule:
 def _local_time(moment: int, zone: str) -> str:
     if zone in ("", "Local", "UTC"):
         return format_time(moment)
-    shown = datetime.datetime.fromtimestamp(moment, zoneinfo.ZoneInfo(zone)).isoformat()
-    return f"{shown[:-6]}Z" if shown.endswith("+00:00") else shown
+    text = datetime.datetime.fromtimestamp(moment, zoneinfo.ZoneInfo(zone)).isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 def _without(references: list[Object], uid: str) -> list[Object]:
@@ -258,8 +258,8 @@ class _Missed(NamedTuple):
 
 def missed_times(cronjob: Object, schedule: Schedule, now: float, *, deadline: bool = True) -> _Missed:
     """Finds the latest missed time. With `deadline`, startingDeadlineSeconds limits how far to look back."""
-    held = cronjob["status"].get("lastScheduleTime") or cronjob["metadata"]["creationTimestamp"]
-    since: float = parse_time(held)
+    last_time = cronjob["status"].get("lastScheduleTime") or cronjob["metadata"]["creationTimestamp"]
+    since: float = parse_time(last_time)
     limit = cronjob["spec"].get("startingDeadlineSeconds")
     if deadline and limit is not None:
         since = max(since, now - limit)

@@ -47,19 +47,19 @@ class Plan:
 
 def tolerations(spec: Object) -> list[Object]:
     """Tolerations of a daemon pod: those of the template and those that every daemon pod has."""
-    held: list[Object] = list(spec.get("tolerations") or ())
+    pod_tolerations: list[Object] = list(spec.get("tolerations") or ())
     added = (*ALWAYS_TOLERATED, HOST_NETWORK_TOLERATED) if spec.get("hostNetwork") else ALWAYS_TOLERATED
     for key, effect in added:
         toleration = {"key": key, "operator": "Exists", "effect": effect}
-        if toleration not in held:
-            held.append(toleration)
-    return held
+        if toleration not in pod_tolerations:
+            pod_tolerations.append(toleration)
+    return pod_tolerations
 
 
 def fits(owner: Object) -> Callable[[Object], Fit]:
     """Function that compares a node with nodeName, nodeSelector, node affinity and tolerations of the template."""
     spec = owner["spec"]["template"]["spec"]
-    rule, held, name = required_rule(spec), tolerations(spec), spec.get("nodeName")
+    rule, tolerances, name = required_rule(spec), tolerations(spec), spec.get("nodeName")
 
     def fit(node: Object) -> Fit:
         metadata = node["metadata"]
@@ -67,7 +67,7 @@ def fits(owner: Object) -> Callable[[Object], Fit]:
             return Fit(runs=False, stays=False)
         if rule is not None and not rule(metadata["name"], metadata.get("labels") or {}):
             return Fit(runs=False, stays=False)
-        harmful = [taint for taint in node["spec"].get("taints") or () if not tolerated(taint, held)]
+        harmful = [taint for taint in node["spec"].get("taints") or () if not tolerated(taint, tolerances)]
         return Fit(runs=not harmful, stays=all(taint.get("effect") != "NoExecute" for taint in harmful))
 
     return fit
@@ -105,20 +105,20 @@ def target(pod: Object) -> str:
 
 def by_node(pods: list[Object]) -> PodsByNode:
     """Pods of every node, oldest first. Finished pods that are being deleted do not count."""
-    found: PodsByNode = {}
+    pods_by_node: PodsByNode = {}
     for pod in pods:
         is_finished = pod["status"].get("phase") in ("Failed", "Succeeded")
         if (node := target(pod)) and not (is_finished and "deletionTimestamp" in pod["metadata"]):
-            found.setdefault(node, []).append(pod)
-    for held in found.values():
-        held.sort(
+            pods_by_node.setdefault(node, []).append(pod)
+    for node_pods in pods_by_node.values():
+        node_pods.sort(
             key=lambda pod: (
                 not pod["spec"].get("nodeName"),
                 pod["metadata"]["creationTimestamp"],
                 pod["metadata"]["name"],
             )
         )
-    return found
+    return pods_by_node
 
 
 def is_updated(owner: Object, pod: Object, digest: str) -> bool:
@@ -151,11 +151,11 @@ def plan(
     deleted now."""
     result = Plan()
     for node, fit in nodes.items():
-        held = pods.get(node, [])
-        if fit.runs and not held:
+        node_pods = pods.get(node, [])
+        if fit.runs and not node_pods:
             result.create.append(node)
         elif fit.stays:
-            running = [pod for pod in held if _runs(pod, node, may_replace, result)]
+            running = [pod for pod in node_pods if _runs(pod, node, may_replace, result)]
             if not is_rolling(owner) or not bounds(owner, 1)[0]:
                 result.delete += running[1:]
             elif not running:
@@ -163,10 +163,10 @@ def plan(
             else:
                 _keep_two(owner, running, digest, now, result)
         else:
-            result.delete += [pod for pod in held if "deletionTimestamp" not in pod["metadata"]]
-    for node, held in pods.items():
+            result.delete += [pod for pod in node_pods if "deletionTimestamp" not in pod["metadata"]]
+    for node, node_pods in pods.items():
         if node not in nodes:
-            result.delete += [pod for pod in held if not pod["spec"].get("nodeName")]
+            result.delete += [pod for pod in node_pods if not pod["spec"].get("nodeName")]
     return result
 
 

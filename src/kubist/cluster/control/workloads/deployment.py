@@ -62,8 +62,8 @@ class Deployments(PodOwnerLoop):
             return
         sets = await self.claim(deployment)
         new = deployment_rollout.newest(deployment, sets)
-        old = [held for held in sets if held is not new]
-        conditions = [dict(held) for held in deployment["status"].get("conditions") or ()]
+        old = [each for each in sets if each is not new]
+        conditions = [dict(each) for each in deployment["status"].get("conditions") or ()]
         annotations = dict(deployment["metadata"].get("annotations") or {})
         state = Rollout(deployment, new, old, conditions, annotations)
         if "deletionTimestamp" in deployment["metadata"]:
@@ -113,7 +113,7 @@ class Deployments(PodOwnerLoop):
 
     async def _recreate(self, state: Rollout) -> bool:
         """One step of an update that deletes all old pods before it creates new ones."""
-        active = [Scaling(held, 0) for held in state.old if replicas(held)]
+        active = [Scaling(replica_set, 0) for replica_set in state.old if replicas(replica_set)]
         if await self._scale_all(state, active) or deployment_rollout.has_old_pods(state.old):
             return True
         if state.new is None:
@@ -173,13 +173,13 @@ class Deployments(PodOwnerLoop):
         """The ReplicaSet of the same name, if it belongs to the deployment and has its template. Otherwise the hash
         collides: collisionCount changes the next name."""
         deployment = state.deployment
-        found = self.client.get("replicasets", name, deployment["metadata"]["namespace"], group="apps")
+        stored = self.client.get("replicasets", name, deployment["metadata"]["namespace"], group="apps")
         if (
-            found is not None
-            and of_pods.owned(found, deployment)
-            and deployment_rollout.newest(deployment, [found])
+            stored is not None
+            and of_pods.owned(stored, deployment)
+            and deployment_rollout.newest(deployment, [stored])
         ):
-            return found
+            return stored
         count = deployment["status"].get("collisionCount", 0) + 1
         await self.write_status(deployment, {**deployment["status"], "collisionCount": count})
         raise error
@@ -200,23 +200,23 @@ class Deployments(PodOwnerLoop):
         new, deployment = state.new, state.deployment
         if new is None:
             return
-        wanted = deployment_rollout.updated_annotations(deployment, new, state.old)
+        annotations = deployment_rollout.updated_annotations(deployment, new, state.old)
         seconds = deployment["spec"].get("minReadySeconds", 0)
-        if wanted != (new["metadata"].get("annotations") or {}) or seconds != new["spec"].get(
+        if annotations != (new["metadata"].get("annotations") or {}) or seconds != new["spec"].get(
             "minReadySeconds", 0
         ):
 
-            def edit(held: Object) -> Object:
-                held["metadata"]["annotations"] = deployment_rollout.updated_annotations(
-                    deployment, held, state.old
+            def edit(current: Object) -> Object:
+                current["metadata"]["annotations"] = deployment_rollout.updated_annotations(
+                    deployment, current, state.old
                 )
-                held["spec"]["minReadySeconds"] = seconds
+                current["spec"]["minReadySeconds"] = seconds
                 if not seconds:
-                    del held["spec"]["minReadySeconds"]
-                return held
+                    del current["spec"]["minReadySeconds"]
+                return current
 
             state.new = await self._update_set(new, edit)
-        state.annotations[REVISION] = wanted.get(REVISION, "")
+        state.annotations[REVISION] = annotations.get(REVISION, "")
         if has_deadline(deployment) and find(state.conditions, PROGRESSING) is None:
             text = f'Found new replica set "{new["metadata"]["name"]}"'
             set_condition(state.conditions, PROGRESSING, "True", "FoundNewReplicaSet", text, self.stamp())
@@ -230,15 +230,15 @@ class Deployments(PodOwnerLoop):
             if before == step.replicas and not step.always:
                 continue
 
-            def edit(held: Object, step: Scaling = step) -> Object:
-                held["spec"]["replicas"] = step.replicas
-                held["metadata"]["annotations"] = {**(held["metadata"].get("annotations") or {}), **limits}
-                return held
+            def edit(obj: Object, step: Scaling = step) -> Object:
+                obj["spec"]["replicas"] = step.replicas
+                obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **limits}
+                return obj
 
             changed = await self._update_set(step.held, edit)
             if state.new is step.held:
                 state.new = changed
-            state.old = [changed if held is step.held else held for held in state.old]
+            state.old = [changed if obj is step.held else obj for obj in state.old]
             if before != step.replicas:
                 any_scaled = True
                 way = "up" if before < step.replicas else "down"
@@ -246,19 +246,19 @@ class Deployments(PodOwnerLoop):
                 self._emit(state.deployment, text)
         return any_scaled
 
-    async def _update_set(self, held: Object, edit: of_pods.Edit) -> Object:
-        metadata = held["metadata"]
+    async def _update_set(self, replica_set: Object, edit: of_pods.Edit) -> Object:
+        metadata = replica_set["metadata"]
         return (
             await self.client.update(
                 "replicasets", metadata["name"], metadata["namespace"], edit, group="apps"
             )
-            or held
+            or replica_set
         )
 
     async def _clean_up(self, state: Rollout) -> None:
         """Deletes ReplicaSets above revisionHistoryLimit."""
-        for held in deployment_rollout.removable(state.deployment, state.old):
-            await of_pods.delete(self.client, held, "replicasets", group="apps")
+        for replica_set in deployment_rollout.removable(state.deployment, state.old):
+            await of_pods.delete(self.client, replica_set, "replicasets", group="apps")
 
     async def _roll_back(self, state: Rollout) -> None:
         """Rolls back to the revision that the deprecated annotation names, as old clients ask for it. 0 is the last
@@ -266,39 +266,39 @@ class Deployments(PodOwnerLoop):
         deployment = state.deployment
         text = state.annotations[deployment_rollout.ROLLBACK]
         numbers = sorted(map(deployment_rollout.revision, state.sets))
-        wanted = decimal(text) if text.isdecimal() else -1
-        if wanted == 0 and len(numbers) > 1:
-            wanted = numbers[-2]
-        found = next((held for held in state.sets if deployment_rollout.revision(held) == wanted), None)
+        revision = decimal(text) if text.isdecimal() else -1
+        if revision == 0 and len(numbers) > 1:
+            revision = numbers[-2]
+        target = next((obj for obj in state.sets if deployment_rollout.revision(obj) == revision), None)
         changes = False
-        if wanted <= 0 or found is None:
-            which = "last revision" if wanted == 0 else "the revision to rollback to"
+        if revision <= 0 or target is None:
+            which = "last revision" if revision == 0 else "the revision to rollback to"
             self._warn(deployment, "DeploymentRollbackRevisionNotFound", f"Unable to find {which}.")
-        elif found is state.new:
+        elif target is state.new:
             name = deployment["metadata"]["name"]
             text = f'The rollback revision contains the same template as current deployment "{name}"'
             self._warn(deployment, "DeploymentRollbackTemplateUnchanged", text)
         else:
             changes = True
 
-        def edit(held: Object) -> Object:
-            annotations = held["metadata"].get("annotations") or {}
-            if changes and found is not None:
-                held["spec"]["template"] = copy.deepcopy(
-                    deployment_rollout.unhashed(found["spec"]["template"])
+        def edit(obj: Object) -> Object:
+            annotations = obj["metadata"].get("annotations") or {}
+            if changes and target is not None:
+                obj["spec"]["template"] = copy.deepcopy(
+                    deployment_rollout.unhashed(target["spec"]["template"])
                 )
                 kept = {
                     key: value for key, value in annotations.items() if key in deployment_rollout.NOT_COPIED
                 }
-                annotations = {**kept, **deployment_rollout.copied_annotations(found)}
+                annotations = {**kept, **deployment_rollout.copied_annotations(target)}
             annotations.pop(deployment_rollout.ROLLBACK, None)
-            held["metadata"]["annotations"] = annotations
-            return held
+            obj["metadata"]["annotations"] = annotations
+            return obj
 
         metadata = deployment["metadata"]
         await self.client.update("deployments", metadata["name"], metadata["namespace"], edit, group="apps")
         if changes:
-            text = f'Rolled back deployment "{metadata["name"]}" to revision {wanted}'
+            text = f'Rolled back deployment "{metadata["name"]}" to revision {revision}'
             self.events.emit(deployment, "Normal", "DeploymentRollback", text)
 
     def _emit(self, deployment: Object, text: str) -> None:

@@ -40,10 +40,10 @@ class Scaling:
     always: bool = False
 
 
-def replicas(held: Object) -> int:
+def replicas(obj: Object) -> int:
     """Wanted number of pods of a Deployment or ReplicaSet."""
-    wanted: int = held["spec"].get("replicas", 1)
-    return wanted
+    count: int = obj["spec"].get("replicas", 1)
+    return count
 
 
 def is_rolling(deployment: Object) -> bool:
@@ -54,24 +54,24 @@ def bounds(deployment: Object) -> tuple[int, int]:
     """maxSurge and maxUnavailable as numbers of pods."""
     if not is_rolling(deployment):
         return 0, 0
-    wanted = replicas(deployment)
+    target = replicas(deployment)
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = scaled(rolling.get("maxSurge"), wanted, up=True)
-    unavailable = scaled(rolling.get("maxUnavailable"), wanted, up=False)
+    surge = scaled(rolling.get("maxSurge"), target, up=True)
+    unavailable = scaled(rolling.get("maxUnavailable"), target, up=False)
     if not surge and not unavailable:
         unavailable = 1
-    return surge, min(unavailable, wanted)
+    return surge, min(unavailable, target)
 
 
 def by_age(sets: list[Object]) -> list[Object]:
     """ReplicaSets, oldest first."""
-    return sorted(sets, key=lambda held: (held["metadata"]["creationTimestamp"], held["metadata"]["name"]))
+    return sorted(sets, key=lambda obj: (obj["metadata"]["creationTimestamp"], obj["metadata"]["name"]))
 
 
 def newest(deployment: Object, sets: list[Object]) -> Object | None:
     """The ReplicaSet with the deployment's present template; the oldest of several."""
-    wanted = unhashed(deployment["spec"]["template"])
-    same = (held for held in by_age(sets) if unhashed(held["spec"]["template"]) == wanted)
+    template = unhashed(deployment["spec"]["template"])
+    same = (each for each in by_age(sets) if unhashed(each["spec"]["template"]) == template)
     return next(same, None)
 
 
@@ -87,30 +87,30 @@ def set_name(deployment: Object, digest: str) -> str:
     return f"{deployment['metadata']['name'][: NAME_LENGTH - 1 - len(digest)]}-{digest}"
 
 
-def revision(held: Object) -> int:
-    text = (held["metadata"].get("annotations") or {}).get(REVISION, "0")
+def revision(replica_set: Object) -> int:
+    text = (replica_set["metadata"].get("annotations") or {}).get(REVISION, "0")
     number = decimal(text) if text.isdecimal() else 0
     return number if number < 1 << 63 else 0
 
 
 def limits(deployment: Object) -> Object:
     """Annotations of a ReplicaSet that record the size of the deployment when it was scaled last."""
-    wanted = replicas(deployment)
-    return {DESIRED: str(wanted), MAX: str(wanted + bounds(deployment)[0])}
+    target = replicas(deployment)
+    return {DESIRED: str(target), MAX: str(target + bounds(deployment)[0])}
 
 
 def copied_annotations(deployment: Object) -> Object:
-    given = deployment["metadata"].get("annotations") or {}
-    return {key: value for key, value in given.items() if key not in NOT_COPIED}
+    annotations = deployment["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key not in NOT_COPIED}
 
 
-def updated_annotations(deployment: Object, held: Object, old: list[Object]) -> Object:
+def updated_annotations(deployment: Object, replica_set: Object, old: list[Object]) -> Object:
     """Annotations of the new ReplicaSet. Its revision is higher than those of the old ReplicaSets. If it had another
     revision before, because a template is used again, that one is added to its history."""
-    before = held["metadata"].get("annotations") or {}
+    before = replica_set["metadata"].get("annotations") or {}
     annotations = {**before, **copied_annotations(deployment)}
     number = max((revision(other) for other in old), default=0) + 1
-    if revision(held) >= number or not before.get(REVISION, "0").isdecimal():
+    if revision(replica_set) >= number or not before.get(REVISION, "0").isdecimal():
         return annotations
     annotations[REVISION] = str(number)
     if REVISION in before:
@@ -123,77 +123,77 @@ def updated_annotations(deployment: Object, held: Object, old: list[Object]) -> 
 
 def is_scaled(deployment: Object, sets: list[Object]) -> bool:
     """Whether the deployment has another size than its active ReplicaSets have recorded."""
-    for held in sets:
-        recorded = _recorded(held, DESIRED)
-        if replicas(held) and recorded is not None and recorded != replicas(deployment):
+    for replica_set in sets:
+        recorded = _recorded(replica_set, DESIRED)
+        if replicas(replica_set) and recorded is not None and recorded != replicas(deployment):
             return True
     return False
 
 
-def _recorded(held: Object, annotation: str) -> int | None:
-    text = (held["metadata"].get("annotations") or {}).get(annotation, "")
+def _recorded(replica_set: Object, annotation: str) -> int | None:
+    text = (replica_set["metadata"].get("annotations") or {}).get(annotation, "")
     number = decimal(text) if text.isdecimal() else 2**31
     return number if number < 2**31 else None
 
 
 def size_of_new(deployment: Object, sets: list[Object], current: int) -> int:
     """Size of the new ReplicaSet, which has `current` replicas: as large as maxSurge allows. `sets` contains it."""
-    wanted = replicas(deployment)
-    if not is_rolling(deployment) or current >= wanted:
-        return wanted
-    room = wanted + bounds(deployment)[0] - sum(map(replicas, sets))
-    return current + min(max(room, 0), wanted - current)
+    target = replicas(deployment)
+    if not is_rolling(deployment) or current >= target:
+        return target
+    room = target + bounds(deployment)[0] - sum(map(replicas, sets))
+    return current + min(max(room, 0), target - current)
 
 
 def scale_down(deployment: Object, new: Object, old: list[Object]) -> list[Scaling]:
     """Reductions of old ReplicaSets in a rolling update: first their unhealthy pods, then available pods as long as
     maxUnavailable allows."""
-    active = [held for held in by_age(old) if replicas(held)]
+    active = [replica_set for replica_set in by_age(old) if replicas(replica_set)]
     least = replicas(deployment) - bounds(deployment)[1]
     total = sum(map(replicas, (*active, new)))
     room = total - least - (replicas(new) - available(new))
     if not active or room <= 0:
         return []
-    sizes = {held["metadata"]["uid"]: replicas(held) for held in active}
-    for held in active:
-        gone = max(min(room, replicas(held) - available(held)), 0)
-        sizes[held["metadata"]["uid"]] -= gone
+    sizes = {replica_set["metadata"]["uid"]: replicas(replica_set) for replica_set in active}
+    for replica_set in active:
+        gone = max(min(room, replicas(replica_set) - available(replica_set)), 0)
+        sizes[replica_set["metadata"]["uid"]] -= gone
         room -= gone
     spare = available(new, *active) - least
-    for held in active:
-        gone = max(min(spare, sizes[held["metadata"]["uid"]]), 0)
-        sizes[held["metadata"]["uid"]] -= gone
+    for replica_set in active:
+        gone = max(min(spare, sizes[replica_set["metadata"]["uid"]]), 0)
+        sizes[replica_set["metadata"]["uid"]] -= gone
         spare -= gone
     return [
-        Scaling(held, sizes[held["metadata"]["uid"]])
-        for held in active
-        if sizes[held["metadata"]["uid"]] != replicas(held)
+        Scaling(replica_set, sizes[replica_set["metadata"]["uid"]])
+        for replica_set in active
+        if sizes[replica_set["metadata"]["uid"]] != replicas(replica_set)
     ]
 
 
 def resize(deployment: Object, new: Object | None, old: list[Object]) -> list[Scaling]:
     """New sizes after the deployment was scaled, or while it is paused. Several active ReplicaSets grow or shrink in
     proportion to their sizes."""
-    wanted = replicas(deployment)
+    target = replicas(deployment)
     sets = [*old, new] if new is not None else old
-    active = [held for held in sets if replicas(held)]
+    active = [replica_set for replica_set in sets if replicas(replica_set)]
     if len(active) <= 1:
         chosen = active[0] if active else new or (by_age(old)[-1] if old else None)
-        return [Scaling(chosen, wanted)] if chosen is not None and replicas(chosen) != wanted else []
+        return [Scaling(chosen, target)] if chosen is not None and replicas(chosen) != target else []
     if new is not None and is_saturated(deployment, new):
-        return [Scaling(held, 0) for held in old if replicas(held)]
+        return [Scaling(replica_set, 0) for replica_set in old if replicas(replica_set)]
     return _proportional(deployment, active) if is_rolling(deployment) else []
 
 
 def is_saturated(deployment: Object, new: Object) -> bool:
-    wanted = replicas(deployment)
-    return replicas(new) == _recorded(new, DESIRED) == available(new) == wanted
+    target = replicas(deployment)
+    return replicas(new) == _recorded(new, DESIRED) == available(new) == target
 
 
 def _proportional(deployment: Object, active: list[Object]) -> list[Scaling]:
-    wanted = replicas(deployment)
+    target = replicas(deployment)
     surge = bounds(deployment)[0]
-    allowed = wanted + surge if wanted else 0
+    allowed = target + surge if target else 0
     change = allowed - sum(map(replicas, active))
     # The largest come first; of equal ones the newest if the deployment grows, else the oldest.
     ordered = by_age(active)
@@ -201,53 +201,53 @@ def _proportional(deployment: Object, active: list[Object]) -> list[Scaling]:
         ordered.reverse()
     ordered.sort(key=replicas, reverse=True)
     sizes, left = [], change
-    for held in ordered:
-        share = _share(deployment, held) if change else 0
+    for replica_set in ordered:
+        share = _share(deployment, replica_set) if change else 0
         share = min(share, left) if change > 0 else max(share, left)
-        sizes.append(replicas(held) + share)
+        sizes.append(replicas(replica_set) + share)
         left -= share
     sizes[0] = max(sizes[0] + left, 0)
-    return [Scaling(held, size, always=True) for held, size in zip(ordered, sizes, strict=True)]
+    return [Scaling(replica_set, size, always=True) for replica_set, size in zip(ordered, sizes, strict=True)]
 
 
-def _share(deployment: Object, held: Object) -> int:
+def _share(deployment: Object, replica_set: Object) -> int:
     """Replicas that a ReplicaSet gets or loses so that its part of the whole stays the same."""
-    wanted = replicas(deployment)
-    if not wanted:
-        return -replicas(held)
-    before = _recorded(held, MAX) or deployment["status"].get("replicas", 0)
+    target = replicas(deployment)
+    if not target:
+        return -replicas(replica_set)
+    before = _recorded(replica_set, MAX) or deployment["status"].get("replicas", 0)
     if not before:
         return 0
-    size = replicas(held) * (wanted + bounds(deployment)[0]) / before
-    return math.floor(size + 0.5) - replicas(held)
+    size = replicas(replica_set) * (target + bounds(deployment)[0]) / before
+    return math.floor(size + 0.5) - replicas(replica_set)
 
 
 def removable(deployment: Object, old: list[Object]) -> list[Object]:
     """Old ReplicaSets without pods above revisionHistoryLimit, lowest revision first."""
     limit = deployment["spec"].get("revisionHistoryLimit", 10)
-    alive = [held for held in by_age(old) if "deletionTimestamp" not in held["metadata"]]
+    alive = [replica_set for replica_set in by_age(old) if "deletionTimestamp" not in replica_set["metadata"]]
     alive.sort(key=revision)
     return [
-        held
-        for held in alive[: max(len(alive) - limit, 0)]
-        if not replicas(held)
-        and not held["status"].get("replicas")
-        and held["metadata"].get("generation", 0) <= held["status"].get("observedGeneration", 0)
+        replica_set
+        for replica_set in alive[: max(len(alive) - limit, 0)]
+        if not replicas(replica_set)
+        and not replica_set["status"].get("replicas")
+        and replica_set["metadata"].get("generation", 0) <= replica_set["status"].get("observedGeneration", 0)
     ]
 
 
 def has_old_pods(old: list[Object]) -> bool:
     """Whether pods of old ReplicaSets run or are being deleted."""
     return any(
-        held["status"].get("replicas")
-        or held["status"].get("terminatingReplicas")
-        or held["metadata"].get("generation", 0) > held["status"].get("observedGeneration", 0)
-        for held in old
+        replica_set["status"].get("replicas")
+        or replica_set["status"].get("terminatingReplicas")
+        or replica_set["metadata"].get("generation", 0) > replica_set["status"].get("observedGeneration", 0)
+        for replica_set in old
     )
 
 
 def available(*sets: Object) -> int:
-    return sum(held["status"].get("availableReplicas", 0) for held in sets)
+    return sum(replica_set["status"].get("availableReplicas", 0) for replica_set in sets)
 
 
 # Status of a Deployment: counts of its ReplicaSets, and the conditions Available, Progressing and
@@ -262,16 +262,16 @@ def set_condition(
     conditions: list[Object], kind: str, status: str, reason: str, message: str, now: str
 ) -> bool:
     """Replaces a condition with another status or reason. The new one is the last. False if nothing changed."""
-    held = find(conditions, kind)
-    if held is not None and (held["status"], held.get("reason")) == (status, reason):
+    old = find(conditions, kind)
+    if old is not None and (old["status"], old.get("reason")) == (status, reason):
         return False
     _replace(conditions, kind, status, reason, message, now)
     return True
 
 
 def _replace(conditions: list[Object], kind: str, status: str, reason: str, message: str, now: str) -> None:
-    held = find(conditions, kind)
-    since = held.get("lastTransitionTime", now) if held is not None and held["status"] == status else now
+    old = find(conditions, kind)
+    since = old.get("lastTransitionTime", now) if old is not None and old["status"] == status else now
     _remove_condition(conditions, kind)
     conditions.append(
         {
@@ -295,10 +295,10 @@ def has_deadline(deployment: Object) -> bool:
 
 def mark_paused(deployment: Object, conditions: list[Object], now: str) -> None:
     """Sets Progressing to Unknown when a deployment was paused or resumed, which ends the present deadline."""
-    held = find(conditions, PROGRESSING)
-    if not has_deadline(deployment) or (held and held.get("reason") == "ProgressDeadlineExceeded"):
+    condition = find(conditions, PROGRESSING)
+    if not has_deadline(deployment) or (condition and condition.get("reason") == "ProgressDeadlineExceeded"):
         return
-    was_paused = held is not None and held.get("reason") == "DeploymentPaused"
+    was_paused = condition is not None and condition.get("reason") == "DeploymentPaused"
     is_paused = bool(deployment["spec"].get("paused"))
     if is_paused and not was_paused:
         set_condition(conditions, PROGRESSING, "Unknown", "DeploymentPaused", "Deployment is paused", now)
@@ -331,15 +331,15 @@ def rollout_status(
 
 
 def _sum(sets: list[Object], count: str) -> int:
-    return sum(held["status"].get(count, 0) for held in sets)
+    return sum(replica_set["status"].get(count, 0) for replica_set in sets)
 
 
 def _terminating(sets: list[Object]) -> int | None:
     """Pods that are being deleted; None if a ReplicaSet does not count them."""
     total = 0
-    for held in sets:
-        count = held["status"].get("terminatingReplicas")
-        if count is None and held["status"].get("observedGeneration"):
+    for replica_set in sets:
+        count = replica_set["status"].get("terminatingReplicas")
+        if count is None and replica_set["status"].get("observedGeneration"):
             return None
         total += count or 0
     return total
@@ -355,10 +355,10 @@ def set_progress(
     else:
         _set_progressing(deployment, new, status, now, stamp)
     failures = [
-        find(held["status"].get("conditions"), "ReplicaFailure")
-        for held in ([new] if new is not None else []) + sets
+        find(each["status"].get("conditions"), "ReplicaFailure")
+        for each in ([new] if new is not None else []) + sets
     ]
-    failure = next((held for held in failures if held is not None), None)
+    failure = next((each for each in failures if each is not None), None)
     if failure is None:
         _remove_condition(conditions, "ReplicaFailure")
         return
@@ -369,8 +369,8 @@ def set_progress(
 
 def _set_progressing(deployment: Object, new: Object | None, status: Object, now: float, stamp: str) -> None:
     conditions = status["conditions"]
-    held = find(conditions, PROGRESSING)
-    complete_before = held is not None and held.get("reason") == "NewReplicaSetAvailable"
+    condition = find(conditions, PROGRESSING)
+    complete_before = condition is not None and condition.get("reason") == "NewReplicaSetAvailable"
     if complete_before and status["replicas"] == status["updatedReplicas"]:
         return
     metadata = deployment["metadata"]
@@ -389,9 +389,9 @@ def _set_progressing(deployment: Object, new: Object | None, status: Object, now
 
 
 def is_complete(deployment: Object, status: Object) -> bool:
-    wanted = replicas(deployment)
+    target = replicas(deployment)
     counts = ("updatedReplicas", "replicas", "availableReplicas")
-    return all((status.get(count) or 0) == wanted for count in counts) and (
+    return all((status.get(count) or 0) == target for count in counts) and (
         status.get("observedGeneration") or 0
     ) >= deployment["metadata"].get("generation", 0)
 
@@ -413,10 +413,10 @@ def made_progress(before: Object, after: Object) -> bool:
 
 def deadline_in(deployment: Object, conditions: list[Object], now: float) -> float | None:
     """Seconds until the progress deadline, negative after it; None if no rollout can miss it."""
-    held = find(conditions, PROGRESSING)
-    if not has_deadline(deployment) or held is None:
+    condition = find(conditions, PROGRESSING)
+    if not has_deadline(deployment) or condition is None:
         return None
-    if held.get("reason") in ("NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"):
+    if condition.get("reason") in ("NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"):
         return None
-    since = parse_time(held.get("lastUpdateTime") or held["lastTransitionTime"])
+    since = parse_time(condition.get("lastUpdateTime") or condition["lastTransitionTime"])
     return since + float(deployment["spec"]["progressDeadlineSeconds"]) - now

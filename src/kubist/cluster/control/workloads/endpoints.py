@@ -76,10 +76,10 @@ class ServiceEndpoints(ServiceLoop):
     component = "endpoint-controller"
 
     async def remove(self, namespace: str, name: str) -> None:
-        found = self.client.get("endpoints", name, namespace)
-        labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
-        if found is not None and labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_MANAGER:
-            await of_pods.delete(self.client, found, "endpoints")
+        endpoints = self.client.get("endpoints", name, namespace)
+        labels = (endpoints or {"metadata": {}})["metadata"].get("labels") or {}
+        if endpoints is not None and labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_MANAGER:
+            await of_pods.delete(self.client, endpoints, "endpoints")
 
     async def write(self, service: Object, pods: list[Object]) -> None:
         metadata = service["metadata"]
@@ -90,29 +90,29 @@ class ServiceEndpoints(ServiceLoop):
             labels[HEADLESS] = ""
         subsets, truncated = endpointslice_plan.truncate(endpointslice_plan.subsets_of(service, pods))
 
-        def edit(held: Object) -> Object:
-            annotations = held["metadata"].pop("annotations", None) or {}
+        def edit(endpoints: Object) -> Object:
+            annotations = endpoints["metadata"].pop("annotations", None) or {}
             annotations.pop(OVER_CAPACITY, None)
             if truncated:
                 annotations[OVER_CAPACITY] = "truncated"
             if annotations:
-                held["metadata"]["annotations"] = annotations
-            held["metadata"]["labels"] = labels
-            held.pop("subsets", None)
-            return {**held, "subsets": subsets} if subsets else held
+                endpoints["metadata"]["annotations"] = annotations
+            endpoints["metadata"]["labels"] = labels
+            endpoints.pop("subsets", None)
+            return {**endpoints, "subsets": subsets} if subsets else endpoints
 
-        held = self.client.get("endpoints", name, namespace)
+        endpoints = self.client.get("endpoints", name, namespace)
         try:
-            if held is None:
+            if endpoints is None:
                 await self.client.create("endpoints", edit({"metadata": {"name": name}}), namespace)
             else:
                 await self.client.update("endpoints", name, namespace, edit)
         except APIError as error:
             if of_pods.is_namespace_terminating(error):
                 return
-            about = held or {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": name}}
+            about = endpoints or {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": name}}
             about["metadata"]["namespace"] = namespace
-            if held is None:
+            if endpoints is None:
                 text = f"Failed to create endpoint for service {namespace}/{name}: {error}"
                 self.events.emit(about, "Warning", "FailedToCreateEndpoint", text)
             else:
@@ -164,21 +164,21 @@ class ServiceSlices(ServiceLoop):
             labels[HEADLESS] = ""
         groups = endpointslice_plan.slice_groups(service, pods, self._nodes(pods))
         types = endpointslice_plan.address_types(service)
-        for held in held_slices(self.client, metadata["namespace"], metadata["name"], MANAGER):
-            if held["addressType"] not in types:
-                await of_pods.delete(self.client, held, "endpointslices", group="discovery.k8s.io")
+        for endpoint_slice in held_slices(self.client, metadata["namespace"], metadata["name"], MANAGER):
+            if endpoint_slice["addressType"] not in types:
+                await of_pods.delete(self.client, endpoint_slice, "endpointslices", group="discovery.k8s.io")
         if "deletionTimestamp" not in metadata:
             slices = SliceSet(self.client, service, MANAGER, {"labels": labels})
             await slices.write(groups, placeholders=tuple(types))
 
     def _nodes(self, pods: list[Object]) -> dict[str, Object]:
         nodes = self.client.collection("nodes")
-        found = {}
+        by_name = {}
         for name in {pod["spec"].get("nodeName", "") for pod in pods}:
             entry = nodes.entries.get(f"{nodes.kind.prefix}{name}") if name else None
             if entry is not None:
-                found[name] = self.client.parsed(entry)
-        return found
+                by_name[name] = self.client.parsed(entry)
+        return by_name
 
 
 def has_address(service: Object) -> bool:

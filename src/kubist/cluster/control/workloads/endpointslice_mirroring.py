@@ -53,8 +53,8 @@ class EndpointSliceMirroring(Loop):
             or service["spec"].get("selector")
             or not is_mirrored(endpoints)
         ):
-            for held in held_slices(self.client, namespace, name, MANAGER):
-                await of_pods.delete(self.client, held, "endpointslices", group=GROUP)
+            for endpoint_slice in held_slices(self.client, namespace, name, MANAGER):
+                await of_pods.delete(self.client, endpoint_slice, "endpointslices", group=GROUP)
             return
         groups, invalid, skipped = mirrored_groups(endpoints)
         if invalid:

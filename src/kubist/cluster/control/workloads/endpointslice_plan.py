@@ -52,7 +52,7 @@ def address_types(service: Object) -> list[str]:
 
 def address_of(pod: Object, address_type: str) -> str:
     """Address of a pod of one type; empty if it has none."""
-    ips = [found["ip"] for found in pod["status"].get("podIPs") or ()]
+    ips = [entry["ip"] for entry in pod["status"].get("podIPs") or ()]
     return next((ip for ip in ips if (":" in ip) == (address_type == "IPv6")), "")
 
 
@@ -65,10 +65,10 @@ def ports_of(service: Object, pod: Object) -> list[Object]:
         number = _find_port(pod, target, protocol) if isinstance(target, str) else target
         if number is None:
             continue
-        found = {"name": port.get("name", ""), "port": number, "protocol": protocol}
+        endpoint_port = {"name": port.get("name", ""), "port": number, "protocol": protocol}
         if port.get("appProtocol"):
-            found["appProtocol"] = port["appProtocol"]
-        ports.append(found)
+            endpoint_port["appProtocol"] = port["appProtocol"]
+        ports.append(endpoint_port)
     return ports
 
 
@@ -155,16 +155,16 @@ def identity(endpoint: Object) -> tuple[object, ...]:
     )
 
 
-def distribute(held: list[list[Object]], desired: list[Object], size: int = SLICE) -> list[list[Object]]:
+def distribute(old: list[list[Object]], desired: list[Object], size: int = SLICE) -> list[list[Object]]:
     """Endpoints of every slice. Endpoints stay in their slice. New ones fill slices that change anyway, then the
     slice that they fill best, then new slices, which come last. An empty list is a slice to delete."""
     left = {identity(endpoint): endpoint for endpoint in desired}
     result: list[list[Object]] = []
-    for endpoints in held:
+    for endpoints in old:
         kept = [left.pop(key) for endpoint in endpoints if (key := identity(endpoint)) in left]
         result.append(kept)
     new = list(left.values())
-    changed = [index for index, endpoints in enumerate(held) if result[index] and result[index] != endpoints]
+    changed = [index for index, endpoints in enumerate(old) if result[index] and result[index] != endpoints]
     for index in sorted(changed, key=lambda index: -len(result[index])):
         room = size - len(result[index])
         result[index] = result[index] + new[:room]
@@ -172,7 +172,7 @@ def distribute(held: list[list[Object]], desired: list[Object], size: int = SLIC
     while new:
         fitting = [
             index
-            for index in range(len(held))
+            for index in range(len(old))
             if index not in changed and result[index] and len(result[index]) + len(new) <= size
         ]
         if fitting:
@@ -203,8 +203,8 @@ def subsets_of(service: Object, pods: list[Object]) -> list[Object]:
         if headless and not service["spec"].get("ports"):
             ports = [None]
         for port in ports:
-            held = by_port.setdefault(orjson.dumps(port), ([port] if port else [], {}))
-            held[1][ip] = ready
+            entry = by_port.setdefault(orjson.dumps(port), ([port] if port else [], {}))
+            entry[1][ip] = ready
     return pack_subsets(list(by_port.values()), addresses)
 
 
@@ -218,9 +218,9 @@ def pack_subsets(
     subsets = []
     for states_key, ports in merged.items():
         subset: Object = {}
-        for part, wanted in (("addresses", True), ("notReadyAddresses", False)):
-            if found := [addresses[ip] for ip, ready in states_key if ready == wanted]:
-                subset[part] = found
+        for part, is_ready in (("addresses", True), ("notReadyAddresses", False)):
+            if entries := [addresses[ip] for ip, ready in states_key if ready == is_ready]:
+                subset[part] = entries
         if ports:
             subset["ports"] = [{k: v for k, v in port.items() if k != "name" or v} for port in ports]
         subsets.append(subset)
@@ -239,9 +239,9 @@ def truncate(subsets: list[Object], capacity: int = CAPACITY) -> tuple[list[Obje
     left, result = most, []
     for subset in subsets:
         kept = dict(subset)
-        held = subset.get(part, [])
-        share = min(math.ceil(len(held) / count * most), left)
-        kept[part] = held[:share]
+        entries = subset.get(part, [])
+        share = min(math.ceil(len(entries) / count * most), left)
+        kept[part] = entries[:share]
         left -= len(kept[part])
         if part == "addresses":
             kept.pop("notReadyAddresses", None)

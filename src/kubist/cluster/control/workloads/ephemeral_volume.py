@@ -34,9 +34,9 @@ class EphemeralVolumes(Loop):
     async def _create_claim(self, pod: Object, volume: Object) -> None:
         metadata = pod["metadata"]
         name = f"{metadata['name']}-{volume['name']}"
-        held = self.client.get("persistentvolumeclaims", name, metadata["namespace"])
-        if held is not None:
-            if not owned(held, pod):
+        existing_claim = self.client.get("persistentvolumeclaims", name, metadata["namespace"])
+        if existing_claim is not None:
+            if not owned(existing_claim, pod):
                 place = f"{metadata['namespace']}/{name}"
                 text = f"PVC {place} was not created for pod {metadata['name']} (pod is not owner)"
                 self.events.emit(

@@ -80,9 +80,9 @@ class HorizontalPodAutoscalers(Loop):
             self._forget(key)
             return
         self.queue.add_after(key, SYNC_SECONDS)
-        held = autoscaler["status"]
-        conditions = [dict(condition) for condition in held.get("conditions") or ()]
-        pass_ = Pass(self, key, {**autoscaler, "status": {**held, "conditions": conditions}})
+        status = autoscaler["status"]
+        conditions = [dict(condition) for condition in status.get("conditions") or ()]
+        pass_ = Pass(self, key, {**autoscaler, "status": {**status, "conditions": conditions}})
         with contextlib.suppress(Failure):
             await pass_.run()
         await self._write(autoscaler, pass_.autoscaler["status"])
@@ -92,11 +92,11 @@ class HorizontalPodAutoscalers(Loop):
             return
         metadata = autoscaler["metadata"]
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["uid"] != metadata["uid"]:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["uid"] != metadata["uid"]:
                 return None
-            held["status"] = status
-            return held
+            current["status"] = status
+            return current
 
         await self.client.update(
             "horizontalpodautoscalers",
@@ -119,7 +119,7 @@ class HorizontalPodAutoscalers(Loop):
         group, _, _ = reference.get("apiVersion", "").rpartition("/")
         kind, name = reference["kind"], reference["name"]
         versions = self.client.resources.versions(group)
-        resources = [found for version in versions if (found := self.client.find_kind(group, version, kind))]
+        resources = [match for version in versions if (match := self.client.find_kind(group, version, kind))]
         if not resources:
             raise LookupError(f'no matches for kind "{kind}" in group "{group}"')
         resource = self.client.resource(resources[0].resource, group)
@@ -147,8 +147,8 @@ class HorizontalPodAutoscalers(Loop):
         labels = [pod["metadata"].get("labels") for pod in pods]
         return sorted(
             other
-            for other, held in self._selectors.items()
-            if other[0] == key[0] and any(held.matches(one) for one in labels)
+            for other, other_selector in self._selectors.items()
+            if other[0] == key[0] and any(other_selector.matches(one) for one in labels)
         )
 
 
@@ -220,15 +220,15 @@ class Pass:
         replicas, name = 0, ""
         for metric in self.spec.get("metrics") or ():
             try:
-                found = compute(metric, target)
+                result = compute(metric, target)
             except FailedMetric as error:
                 self._emit("Warning", error.reason, error.message)
                 self.metrics.append({"type": ""})
                 failures.append(error)
                 continue
-            self.metrics.append(found.status)
-            if replicas == 0 or found.replicas > replicas:
-                replicas, name = found.replicas, found.name
+            self.metrics.append(result.status)
+            if replicas == 0 or result.replicas > replicas:
+                replicas, name = result.replicas, result.name
         if failures and (len(failures) == len(self.metrics) or replicas < scaled.replicas):
             first = failures[0]
             message = f"the HPA was unable to compute the replica count: {first.message}"
@@ -257,8 +257,8 @@ class Pass:
         pods = loop.pods(key, selector)
         rivals = loop.rivals(key, selector, pods)
         if len(rivals) > 1:
-            shown = " ".join(f"{{{name} {namespace}}}" for namespace, name in rivals)
-            why = f"pods by selector {scaled.selector} are controlled by multiple HPAs: [{shown}]"
+            listing = " ".join(f"{{{name} {namespace}}}" for namespace, name in rivals)
+            why = f"pods by selector {scaled.selector} are controlled by multiple HPAs: [{listing}]"
             self._reject_selector(scaled, "AmbiguousSelector", why)
         usages = {pod["metadata"]["name"]: usage for pod in pods if (usage := usage_of(pod))}
         return Target(scaled.replicas, pods, usages, tolerance(self.spec), key[0], loop.clock.now())
@@ -274,31 +274,31 @@ class Pass:
         raise Failure
 
     async def _rescale(self, scaled: Scaled, desired: int, reason: str) -> None:
-        shown = f"New size: {desired}; reason: {reason}"
+        text = f"New size: {desired}; reason: {reason}"
         try:
             change = {"spec": {"replicas": desired}}
             await self.loop.client.patch(
                 scaled.resource, scaled.name, self.key[0], MERGE, change, subresource="scale"
             )
         except APIError as error:
-            self._emit("Warning", "FailedRescale", f"{shown}; error: {error}")
+            self._emit("Warning", "FailedRescale", f"{text}; error: {error}")
             message = f"the HPA controller was unable to update the target scale: {error}"
             self._set("AbleToScale", "False", "FailedUpdateScale", message)
             self._finish(scaled.replicas, self.autoscaler["status"].get("desiredReplicas", 0))
             raise Failure from None
         message = f"the HPA controller was able to update the target scale to {desired}"
         self._set("AbleToScale", "True", "SucceededRescale", message)
-        self._emit("Normal", "SuccessfulRescale", shown)
+        self._emit("Normal", "SuccessfulRescale", text)
 
     def _finish(self, current: int, desired: int) -> None:
         """Completes the status. It has no observedGeneration, as in the reference."""
-        held = self.autoscaler["status"]
+        old_status = self.autoscaler["status"]
         status: Object = {"desiredReplicas": desired, "currentMetrics": self.metrics}
         if current:
             status["currentReplicas"] = current
         for part in ("lastScaleTime", "conditions"):
-            if part in held:
-                status[part] = held[part]
+            if part in old_status:
+                status[part] = old_status[part]
         self.autoscaler["status"] = status
 
     def _set(self, kind: str, state: str, reason: str, message: str) -> None:
@@ -311,13 +311,13 @@ class Pass:
 
 def tolerance(spec: Object) -> Tolerance:
     """Tolerance of an autoscaler by its behavior."""
-    behavior, found = spec.get("behavior") or {}, Tolerance()
-    given = {
+    behavior, defaults = spec.get("behavior") or {}, Tolerance()
+    values = {
         part: parse_quantity((behavior.get(direction) or {})["tolerance"]).nanos / NANO
         for part, direction in (("down", "scaleDown"), ("up", "scaleUp"))
         if "tolerance" in (behavior.get(direction) or {})
     }
-    return found._replace(**given)
+    return defaults._replace(**values)
 
 
 # Limits on scaling: stabilization windows, rates, minReplicas and maxReplicas

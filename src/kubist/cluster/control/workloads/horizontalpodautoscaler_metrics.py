@@ -63,13 +63,13 @@ def _measured(usages: dict[str, dict[str, Usage]], resource: str, container: str
         raise _MetricError(
             f"unable to get metrics for resource {resource}: no metrics returned from resource metrics API"
         )
-    found = {}
+    by_pod = {}
     for pod, containers in usages.items():
         if container:
             containers = {name: usage for name, usage in containers.items() if name == container}
         if containers and all(resource in usage for usage in containers.values()):
-            found[pod] = sum(usage[resource].milli_value() for usage in containers.values())
-    return found
+            by_pod[pod] = sum(usage[resource].milli_value() for usage in containers.values())
+    return by_pod
 
 
 def group_pods(pods: list[Object], metrics: dict[str, int], resource: str, now: float) -> _Groups:
@@ -285,11 +285,11 @@ def compute(metric: Object, target: Target) -> Computed:
 
 
 def _resource(source: Object, container: str, target: Target, kind: str) -> Computed:
-    resource, wanted = source["name"], source["target"]
+    resource, metric_target = source["name"], source["target"]
     try:
-        proposal = _propose(resource, container, wanted, target)
+        proposal = _propose(resource, container, metric_target, target)
     except _MetricError as error:
-        unit = "usage" if "averageValue" in wanted else "utilization"
+        unit = "usage" if "averageValue" in metric_target else "utilization"
         why = f"failed to get {resource} {unit}: {error}"
         what = f"{container} container" if container else f"{resource} resource"
         raise FailedMetric(
@@ -300,19 +300,19 @@ def _resource(source: Object, container: str, target: Target, kind: str) -> Comp
     name = f"{resource} resource"
     if proposal.utilization is not None:
         current["averageUtilization"] = proposal.utilization
-        shown = "container resource" if container else "resource"
-        name = f"{resource} {shown} utilization (percentage of request)"
+        scope = "container resource" if container else "resource"
+        name = f"{resource} {scope} utilization (percentage of request)"
     part = {"name": resource, "current": current} | ({"container": container} if container else {})
     return Computed(proposal.replicas, name, {"type": kind, kind[0].lower() + kind[1:]: part})
 
 
-def _propose(resource: str, container: str, wanted: Object, target: Target) -> _Proposal:
+def _propose(resource: str, container: str, metric_target: Object, target: Target) -> _Proposal:
     metrics = _measured(target.usages, resource, container)
-    if "averageValue" in wanted:
-        value = parse_quantity(wanted["averageValue"]).milli_value()
+    if "averageValue" in metric_target:
+        value = parse_quantity(metric_target["averageValue"]).milli_value()
         rest = (target.pods, metrics, resource, target.tolerance, target.now)
         return _for_average(target.replicas, value, *rest)
-    percent = wanted["averageUtilization"]
+    percent = metric_target["averageUtilization"]
     return _for_utilization(
         target.replicas, percent, target.pods, metrics, resource, container, target.tolerance, target.now
     )

@@ -114,48 +114,48 @@ class Jobs(PodOwnerLoop):
                 return
         await self._remove_finalizer(pod)
 
-    async def _sync(self, key: Key, held: Object) -> None:
+    async def _sync(self, key: Key, stored: Object) -> None:
         now, stamp = self.clock.now(), self.stamp()
-        pods = await self.claim(held)
-        status = copy_status(held)
-        if "startTime" not in status and not is_suspended(held):
+        pods = await self.claim(stored)
+        status = copy_status(stored)
+        if "startTime" not in status and not is_suspended(stored):
             status["startTime"] = stamp
-        job = {**held, "status": dict(status)}
-        found = survey(job, pods, self._backoffs.get(key, Backoff()), now)
+        job = {**stored, "status": dict(status)}
+        progress = survey(job, pods, self._backoffs.get(key, Backoff()), now)
         left = seconds_to_deadline(job, now)
         if left is not None and left > 0:
             self.queue.add_after(key, left)
         errors: Errors = []
-        active, outcome = len(found.active), found.outcome
+        active, outcome = len(progress.active), progress.outcome
         is_deleted = "deletionTimestamp" in job["metadata"]
         if outcome is not None:
-            active -= await self._delete_pods(found, found.active, errors, untrack=False)
+            active -= await self._delete_pods(progress, progress.active, errors, untrack=False)
             outcome = None if active else outcome
         else:
             if not is_deleted:
-                active = await self._carry_out(key, found, plan(found, now), errors)
-            if is_complete(found, active):
+                active = await self._carry_out(key, progress, plan(progress, now), errors)
+            if is_complete(progress, active):
                 outcome = COMPLETE
             elif not is_deleted and (event := set_suspended(status, job, stamp)):
                 self.events.emit(job, "Normal", event, f"Job {event.lower()}")
-        status |= {"active": active, "ready": found.ready, "terminating": found.terminating}
-        await self._track(key, held, found, outcome, status, errors)
+        status |= {"active": active, "ready": progress.ready, "terminating": progress.terminating}
+        await self._track(key, stored, progress, outcome, status, errors)
         if errors:
             raise errors[0]
 
-    async def _carry_out(self, key: Key, found: Progress, planned: Plan, errors: Errors) -> int:
+    async def _carry_out(self, key: Key, progress: Progress, planned: Plan, errors: Errors) -> int:
         """Deletes or creates pods. Returns the number of pods that are active afterwards."""
-        active = len(found.active)
+        active = len(progress.active)
         if planned.retry_after:
             self.queue.add_after(key, planned.retry_after)
         if planned.delete:
-            return active - await self._delete_pods(found, planned.delete, errors, untrack=True)
-        job, indexes = found.job, planned.create
+            return active - await self._delete_pods(progress, planned.delete, errors, untrack=True)
+        job, indexes = progress.job, planned.create
 
         async def create(number: int) -> None:
             nonlocal active
             index = indexes[number]
-            await self.create_pod(job, new_pod(job, index, found.delayed.get(index)))
+            await self.create_pod(job, new_pod(job, index, progress.delayed.get(index)))
             active += 1
 
         try:
@@ -165,39 +165,39 @@ class Jobs(PodOwnerLoop):
         return active
 
     async def _delete_pods(
-        self, found: Progress, pods: list[Object], errors: Errors, *, untrack: bool
+        self, progress: Progress, pods: list[Object], errors: Errors, *, untrack: bool
     ) -> int:
         """Deletes pods; with `untrack` they are not counted as failed. Returns the number of deleted pods."""
 
         async def delete(pod: Object) -> None:
             if untrack:
                 await self._remove_finalizer(pod)
-            await self.delete_pod(found.job, pod)
-            found.terminating += 1
-            found.ready -= pod_ready(pod)
+            await self.delete_pod(progress.job, pod)
+            progress.terminating += 1
+            progress.ready -= pod_ready(pod)
 
         return sum(await _at_once(delete, pods, errors))
 
     async def _track(
         self,
         key: Key,
-        held: Object,
-        found: Progress,
+        stored: Object,
+        progress: Progress,
         outcome: Outcome | None,
         status: Object,
         errors: Errors,
     ) -> None:
         """Counts finished pods in the status, removes their finalizers, and finishes the Job."""
         stamp = self.stamp()
-        tracking = track(found, outcome, status, stamp)
-        job = await self._write(key, held, status)
+        tracking = track(progress, outcome, status, stamp)
+        job = await self._write(key, stored, status)
         if job is None:
             return
-        if job is not held:
-            self._backoffs[key] = found.backoff
+        if job is not stored:
+            self._backoffs[key] = progress.backoff
         released = await _at_once(self._remove_finalizer, tracking.release, errors)
         gone = {pod["metadata"]["uid"] for pod, done in zip(tracking.release, released, strict=True) if done}
-        settle(status, {pod["metadata"]["uid"] for pod in found.pods if is_tracked(pod)} - gone)
+        settle(status, {pod["metadata"]["uid"] for pod in progress.pods if is_tracked(pod)} - gone)
         if tracking.is_partial:
             self.queue.add(key)
             outcome = None
@@ -208,36 +208,36 @@ class Jobs(PodOwnerLoop):
     async def _write(self, key: Key, job: Object, status: Object) -> Object | None:
         """Writes the status unless it is the same. Returns the Job with its new status. If spec or status have
         changed since they were read, nothing is written, the Job is queued again, and the result is None."""
-        shown = shown_status(status)
-        if shown == job["status"]:
+        values = shown_status(status)
+        if values == job["status"]:
             return job
         metadata = job["metadata"]
 
-        def edit(held: Object) -> Object | None:
+        def edit(current: Object) -> Object | None:
             if (
-                held["metadata"].get("generation") != metadata.get("generation")
-                or held["status"] != job["status"]
+                current["metadata"].get("generation") != metadata.get("generation")
+                or current["status"] != job["status"]
             ):
                 self.queue.add(key)
                 return None
-            held["status"] = shown
-            return held
+            current["status"] = values
+            return current
 
-        self._written[metadata["namespace"], metadata["name"]] = (shown, metadata.get("annotations") or {})
+        self._written[metadata["namespace"], metadata["name"]] = (values, metadata.get("annotations") or {})
         written = await self.client.update(
             "jobs", metadata["name"], metadata["namespace"], edit, group="batch", subresource="status"
         )
-        return None if written is None else {**job, "status": shown}
+        return None if written is None else {**job, "status": values}
 
     async def _remove_finalizer(self, pod: Object) -> None:
-        def edit(held: Object) -> Object | None:
-            metadata = held["metadata"]
-            if metadata["uid"] != pod["metadata"]["uid"] or not is_tracked(held):
+        def edit(current: Object) -> Object | None:
+            metadata = current["metadata"]
+            if metadata["uid"] != pod["metadata"]["uid"] or not is_tracked(current):
                 return None
             metadata["finalizers"] = [name for name in metadata["finalizers"] if name != FINALIZER]
             if not metadata["finalizers"]:
                 del metadata["finalizers"]
-            return held
+            return current
 
         metadata = pod["metadata"]
         await self.client.update("pods", metadata["name"], metadata["namespace"], edit)

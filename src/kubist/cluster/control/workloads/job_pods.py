@@ -109,8 +109,8 @@ def _failure_annotations(job: Object, replaced: Object | None) -> dict[str, str]
         counted += 1
     else:
         ignored += 1
-    found = {INDEX_FAILURES: str(counted)}
-    return found | ({INDEX_IGNORED_FAILURES: str(ignored)} if ignored else {})
+    annotations = {INDEX_FAILURES: str(counted)}
+    return annotations | ({INDEX_IGNORED_FAILURES: str(ignored)} if ignored else {})
 
 
 def surplus(job: Object, active: list[Object], least: int) -> list[Object]:
@@ -143,7 +143,7 @@ def removal_order(pod: Object) -> tuple[bool, int, bool, int, int, int]:
     status = pod.get("status") or {}
     ready = pod_ready(pod)
     since = (find(status.get("conditions"), "Ready") or {}).get("lastTransitionTime") if ready else None
-    restarts = max((held.get("restartCount", 0) for held in status.get("containerStatuses") or ()), default=0)
+    restarts = max((each.get("restartCount", 0) for each in status.get("containerStatuses") or ()), default=0)
     return (
         bool(pod["spec"].get("nodeName")),
         _PHASES.get(status.get("phase", ""), 0),

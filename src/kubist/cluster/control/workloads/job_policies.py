@@ -44,13 +44,13 @@ class Intervals:
     def merged(self, other: Intervals) -> Intervals:
         if not other.pairs:
             return self
-        found: list[_Interval] = []
+        pairs: list[_Interval] = []
         for first, last in sorted(self.pairs + other.pairs):
-            if found and first <= found[-1][1] + 1:
-                found[-1] = (found[-1][0], max(found[-1][1], last))
+            if pairs and first <= pairs[-1][1] + 1:
+                pairs[-1] = (pairs[-1][0], max(pairs[-1][1], last))
             else:
-                found.append((first, last))
-        return Intervals(found)
+                pairs.append((first, last))
+        return Intervals(pairs)
 
     def overlap(self, other: Intervals) -> int:
         """Number of indexes that are in both sets."""
@@ -76,7 +76,7 @@ class Intervals:
 
 def parse_indexes(text: str, completions: int) -> Intervals:
     """Reads the text of a status or policy. Malformed intervals and indexes from `completions` on are ignored."""
-    found: list[_Interval] = []
+    pairs: list[_Interval] = []
     for part in text.split(",") if text else ():
         limits = part.split("-")
         try:
@@ -86,11 +86,11 @@ def parse_indexes(text: str, completions: int) -> Intervals:
         if first >= completions:
             break
         last = min(last, completions - 1)
-        if found and found[-1][1] == first - 1:
-            found[-1] = (found[-1][0], last)
+        if pairs and pairs[-1][1] == first - 1:
+            pairs[-1] = (pairs[-1][0], last)
         else:
-            found.append((first, last))
-    return Intervals(found)
+            pairs.append((first, last))
+    return Intervals(pairs)
 
 
 def _text(first: int, last: int) -> str:
@@ -127,26 +127,26 @@ def judge(job: Object, pod: Object) -> Verdict:
 def _match(rule: Object, pod: Object) -> str:
     """Reason for which a rule matches a pod. Empty if it does not match."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    shown = f"{metadata['namespace']}/{metadata['name']}"
+    pod_name = f"{metadata['namespace']}/{metadata['name']}"
     if "onExitCodes" in rule:
         for part in ("containerStatuses", "initContainerStatuses"):
-            for held in status.get(part) or ():
-                if _matches_exit_code(rule["onExitCodes"], held):
-                    code = held["state"]["terminated"]["exitCode"]
-                    return f"Container {held['name']} for pod {shown} failed with exit code {code}"
+            for container in status.get(part) or ():
+                if _matches_exit_code(rule["onExitCodes"], container):
+                    code = container["state"]["terminated"]["exitCode"]
+                    return f"Container {container['name']} for pod {pod_name} failed with exit code {code}"
         return ""
-    wanted = [
+    patterns = [
         (pattern["type"], pattern.get("status", "True")) for pattern in rule.get("onPodConditions") or ()
     ]
     for condition in status.get("conditions") or ():
-        if (condition["type"], condition["status"]) in wanted:
-            return f"Pod {shown} has condition {condition['type']}"
+        if (condition["type"], condition["status"]) in patterns:
+            return f"Pod {pod_name} has condition {condition['type']}"
     return ""
 
 
-def _matches_exit_code(requirement: Object, held: Object) -> bool:
-    ended = (held.get("state") or {}).get("terminated")
-    if not ended or requirement.get("containerName") not in (None, held["name"]):
+def _matches_exit_code(requirement: Object, container: Object) -> bool:
+    ended = (container.get("state") or {}).get("terminated")
+    if not ended or requirement.get("containerName") not in (None, container["name"]):
         return False
     code = ended.get("exitCode", 0)
     is_listed = code in requirement["values"]
@@ -160,11 +160,11 @@ def met_success_rule(job: Object, succeeded: Intervals) -> int | None:
     for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
         count = rule.get("succeededCount")
         if "succeededIndexes" in rule:
-            wanted = parse_indexes(rule["succeededIndexes"], job["spec"]["completions"])
-            if not wanted.pairs:
+            indexes = parse_indexes(rule["succeededIndexes"], job["spec"]["completions"])
+            if not indexes.pairs:
                 continue
-            found = wanted.overlap(succeeded)
-            if found == len(wanted) or (count is not None and found >= count):
+            overlap = indexes.overlap(succeeded)
+            if overlap == len(indexes) or (count is not None and overlap >= count):
                 return number
         elif count is not None and len(succeeded) >= count:
             return number

@@ -101,7 +101,7 @@ def survey(job: Object, pods: list[Object], backoff: Backoff, now: float) -> Pro
     failed = [pod for pod in tracked if pod["metadata"]["uid"] not in known_failed and is_failed(job, pod)]
     counted = [pod for pod in failed if judge(job, pod).counts]
     active = [pod for pod in pods if pod_active(pod)]
-    found = Progress(
+    progress = Progress(
         job,
         pods,
         active,
@@ -111,10 +111,10 @@ def survey(job: Object, pods: list[Object], backoff: Backoff, now: float) -> Pro
         failed=status.get("failed", 0) + len(counted) + len(known_failed),
         backoff=backoff.after(succeeded, failed),
     )
-    found.outcome = _decided(job) or _failed_outcome(found, now)
+    progress.outcome = _decided(job) or _failed_outcome(progress, now)
     if is_indexed(job):
-        _count_indexes(found, tracked)
-    return found
+        _count_indexes(progress, tracked)
+    return progress
 
 
 def _decided(job: Object) -> Outcome | None:
@@ -127,30 +127,30 @@ def _decided(job: Object) -> Outcome | None:
     return None
 
 
-def _failed_outcome(found: Progress, now: float) -> Outcome | None:
+def _failed_outcome(progress: Progress, now: float) -> Outcome | None:
     """Failure by the podFailurePolicy, the back-off limit or the deadline."""
-    job = found.job
+    job = progress.job
     if "podFailurePolicy" in job["spec"]:
-        for pod in found.pods:
+        for pod in progress.pods:
             if is_failed(job, pod) and (message := judge(job, pod).message):
                 return Outcome(False, "PodFailurePolicy", message)
-    if found.failed > job["spec"]["backoffLimit"] or _restarts_exceed_limit(found):
+    if progress.failed > job["spec"]["backoffLimit"] or _restarts_exceed_limit(progress):
         return BACKOFF
     left = seconds_to_deadline(job, now)
     return DEADLINE if left is not None and left <= 0 else None
 
 
-def _restarts_exceed_limit(found: Progress) -> bool:
+def _restarts_exceed_limit(progress: Progress) -> bool:
     """Whether the containers of pods with restartPolicy OnFailure have restarted too often."""
-    spec = found.job["spec"]
+    spec = progress.job["spec"]
     if spec["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     restarts = 0
-    for pod in found.pods:
+    for pod in progress.pods:
         status = pod["status"]
         if status.get("phase") in ("Running", "Pending"):
             for part in ("initContainerStatuses", "containerStatuses"):
-                restarts += sum(held.get("restartCount", 0) for held in status.get(part) or ())
+                restarts += sum(container.get("restartCount", 0) for container in status.get(part) or ())
     limit: int = spec["backoffLimit"]
     return restarts >= max(limit, 1)
 
@@ -163,31 +163,31 @@ def seconds_to_deadline(job: Object, now: float) -> float | None:
     return float(parse_time(start) + deadline - now)
 
 
-def _count_indexes(found: Progress, tracked: list[Object]) -> None:
+def _count_indexes(progress: Progress, tracked: list[Object]) -> None:
     """Computes completed and failed indexes, and the outcome that follows from them."""
-    job = found.job
+    job = progress.job
     spec, status = job["spec"], job["status"]
     completions = spec["completions"]
-    found.succeeded_before = parse_indexes(status.get("completedIndexes", ""), completions)
-    found.succeeded_indexes = found.succeeded_before.with_indexes(
+    progress.succeeded_before = parse_indexes(status.get("completedIndexes", ""), completions)
+    progress.succeeded_indexes = progress.succeeded_before.with_indexes(
         completion_index(pod) for pod in tracked if pod["status"].get("phase") == "Succeeded"
     )
-    found.succeeded = len(found.succeeded_indexes)
+    progress.succeeded = len(progress.succeeded_indexes)
     if "backoffLimitPerIndex" in spec:
         before = parse_indexes(status.get("failedIndexes", ""), completions)
         failed = before.with_indexes(completion_index(pod) for pod in tracked if _fails_index(job, pod))
-        found.failed_indexes = failed
-        if found.outcome is None and failed.pairs:
+        progress.failed_indexes = failed
+        if progress.outcome is None and failed.pairs:
             most = spec.get("maxFailedIndexes")
             if most is not None and len(failed) > most:
-                found.outcome = TOO_MANY_INDEXES
-            elif len(failed) + found.succeeded >= completions:
-                found.outcome = FAILED_INDEXES
-        found.delayed = _delayed_pods(found, tracked)
-    if found.outcome is None:
-        rule = met_success_rule(job, found.succeeded_indexes)
+                progress.outcome = TOO_MANY_INDEXES
+            elif len(failed) + progress.succeeded >= completions:
+                progress.outcome = FAILED_INDEXES
+        progress.delayed = _delayed_pods(progress, tracked)
+    if progress.outcome is None:
+        rule = met_success_rule(job, progress.succeeded_indexes)
         if rule is not None:
-            found.outcome = Outcome(True, "SuccessPolicy", f"Matched rules at index {rule}")
+            progress.outcome = Outcome(True, "SuccessPolicy", f"Matched rules at index {rule}")
 
 
 def _fails_index(job: Object, pod: Object) -> bool:
@@ -200,74 +200,74 @@ def _fails_index(job: Object, pod: Object) -> bool:
     )
 
 
-def _delayed_pods(found: Progress, tracked: list[Object]) -> dict[int, Object]:
+def _delayed_pods(progress: Progress, tracked: list[Object]) -> dict[int, Object]:
     """Latest failed pod of every index that is neither finished nor active."""
-    assert found.failed_indexes is not None
-    busy = {completion_index(pod) for pod in found.active}
+    assert progress.failed_indexes is not None
+    busy = {completion_index(pod) for pod in progress.active}
     delayed: dict[int, Object] = {}
     for pod in tracked:
         index = completion_index(pod)
         if (
-            not is_failed(found.job, pod)
+            not is_failed(progress.job, pod)
             or index in busy
-            or index in found.succeeded_indexes
-            or index in found.failed_indexes
+            or index in progress.succeeded_indexes
+            or index in progress.failed_indexes
         ):
             continue
-        held = delayed.get(index)
-        if held is None or (
-            all_index_failures(held) <= all_index_failures(pod) and finish_time(pod) >= finish_time(held)
+        other = delayed.get(index)
+        if other is None or (
+            all_index_failures(other) <= all_index_failures(pod) and finish_time(pod) >= finish_time(other)
         ):
             delayed[index] = pod
     return delayed
 
 
-def plan(found: Progress, now: float) -> Plan:
+def plan(progress: Progress, now: float) -> Plan:
     """Pods to create or delete for a Job that has not finished."""
-    job, spec = found.job, found.job["spec"]
-    active = len(found.active)
+    job, spec = progress.job, progress.job["spec"]
+    active = len(progress.active)
     if is_suspended(job):
-        return Plan(delete=surplus(job, found.active, active))
-    wanted = _wanted(found)
-    removed = surplus(job, found.active, max(active - wanted, 0))[:AT_ONCE]
+        return Plan(delete=surplus(job, progress.active, active))
+    target = _wanted(progress)
+    removed = surplus(job, progress.active, max(active - target, 0))[:AT_ONCE]
     if removed:
         return Plan(delete=removed)
-    missing = wanted - active - (found.terminating if replaces_only_failed(job) else 0)
+    missing = target - active - (progress.terminating if replaces_only_failed(job) else 0)
     if missing <= 0:
         return Plan()
     per_index = "backoffLimitPerIndex" in spec
-    wait = 0.0 if per_index else found.backoff.remaining(now)
+    wait = 0.0 if per_index else progress.backoff.remaining(now)
     if wait > 0:
         return Plan(retry_after=wait)
     missing = min(missing, AT_ONCE)
     if not is_indexed(job):
         return Plan(create=[NO_INDEX] * missing)
-    indexes = list(itertools.islice(_taken_indexes(found).gaps(spec["completions"]), missing))
+    indexes = list(itertools.islice(_taken_indexes(progress).gaps(spec["completions"]), missing))
     if not per_index:
         return Plan(create=indexes)
-    waits = [_index_wait(found.delayed.get(index), now) for index in indexes]
+    waits = [_index_wait(progress.delayed.get(index), now) for index in indexes]
     due = [index for index, wait in zip(indexes, waits, strict=True) if wait == 0]
     return Plan(create=due, retry_after=0.0 if due else min(waits, default=0.0))
 
 
-def _wanted(found: Progress) -> int:
+def _wanted(progress: Progress) -> int:
     """Number of pods that should be active."""
-    spec = found.job["spec"]
+    spec = progress.job["spec"]
     parallelism: int = spec["parallelism"]
     if "completions" not in spec:
-        return len(found.active) if found.succeeded else parallelism
-    missing: int = spec["completions"] - found.succeeded
+        return len(progress.active) if progress.succeeded else parallelism
+    missing: int = spec["completions"] - progress.succeeded
     return max(min(parallelism, missing), 0)
 
 
-def _taken_indexes(found: Progress) -> Intervals:
+def _taken_indexes(progress: Progress) -> Intervals:
     """Indexes that need no new pod."""
-    taken = {completion_index(pod) for pod in found.active}
-    if replaces_only_failed(found.job):
-        taken |= {completion_index(pod) for pod in found.pods if is_terminating(pod)}
+    taken = {completion_index(pod) for pod in progress.active}
+    if replaces_only_failed(progress.job):
+        taken |= {completion_index(pod) for pod in progress.pods if is_terminating(pod)}
     taken.discard(NO_INDEX)
-    busy = found.succeeded_indexes.with_indexes(taken)
-    return busy.merged(found.failed_indexes) if found.failed_indexes is not None else busy
+    busy = progress.succeeded_indexes.with_indexes(taken)
+    return busy.merged(progress.failed_indexes) if progress.failed_indexes is not None else busy
 
 
 def _index_wait(failed: Object | None, now: float) -> float:
@@ -276,12 +276,12 @@ def _index_wait(failed: Object | None, now: float) -> float:
     return remaining(all_index_failures(failed) + 1, finish_time(failed), now)
 
 
-def is_complete(found: Progress, active: int) -> bool:
+def is_complete(progress: Progress, active: int) -> bool:
     """Whether enough pods have succeeded. `active` is the number of active pods after the plan was carried out."""
     if active:
         return False
-    completions = found.job["spec"].get("completions")
-    return found.succeeded > 0 if completions is None else found.succeeded >= completions
+    completions = progress.job["spec"].get("completions")
+    return progress.succeeded > 0 if completions is None else progress.succeeded >= completions
 
 
 # Back-off between failed pods: 10 seconds after the first failure, doubled up to 10 minutes
@@ -339,7 +339,7 @@ def _containers_finished(pod: Object) -> int | None:
         for container in pod["spec"].get("initContainers") or ()
         if container.get("restartPolicy") == "Always"
     }
-    held = [*(status.get("containerStatuses") or ())]
-    held += [one for one in status.get("initContainerStatuses") or () if one["name"] in sidecars]
-    times = [((one.get("state") or {}).get("terminated") or {}).get("finishedAt", "") for one in held]
+    statuses = [*(status.get("containerStatuses") or ())]
+    statuses += [one for one in status.get("initContainerStatuses") or () if one["name"] in sidecars]
+    times = [((one.get("state") or {}).get("terminated") or {}).get("finishedAt", "") for one in statuses]
     return max(map(parse_time, times)) if times and all(times) else None

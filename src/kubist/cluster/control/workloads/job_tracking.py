@@ -44,15 +44,15 @@ def copy_status(job: Object) -> Object:
 
 def shown_status(status: Object) -> Object:
     """Copy of a status as it is written: empty parts are absent, as in the reference."""
-    shown = {
+    result = {
         name: value
         for name, value in status.items()
         if value not in (None, [], {}) and not (value == 0 and name in ("active", "succeeded", "failed"))
     }
     if status["conditions"]:
-        shown["conditions"] = [dict(condition) for condition in status["conditions"]]
+        result["conditions"] = [dict(condition) for condition in status["conditions"]]
     uncounted = {part: list(uids) for part, uids in status["uncountedTerminatedPods"].items() if uids}
-    return shown | {"uncountedTerminatedPods": uncounted}
+    return result | {"uncountedTerminatedPods": uncounted}
 
 
 def set_job_condition(status: Object, kind: str, state: str, reason: str, message: str, stamp: str) -> bool:
@@ -65,14 +65,14 @@ def set_job_condition(status: Object, kind: str, state: str, reason: str, messag
         "reason": reason,
         "message": message,
     }
-    held = find(status["conditions"], kind)
-    if held is None:
+    old = find(status["conditions"], kind)
+    if old is None:
         if state != "False":
             status["conditions"].append(condition)
         return state != "False"
-    if (held["status"], held.get("reason"), held.get("message")) == (state, reason, message):
+    if (old["status"], old.get("reason"), old.get("message")) == (state, reason, message):
         return False
-    held.update(condition)
+    old.update(condition)
     return True
 
 
@@ -89,48 +89,48 @@ def set_suspended(status: Object, job: Object, stamp: str) -> str:
     return "Resumed"
 
 
-def track(found: Progress, outcome: Outcome | None, status: Object, stamp: str) -> Tracking:
+def track(progress: Progress, outcome: Outcome | None, status: Object, stamp: str) -> Tracking:
     """Lists finished pods in the status and announces the outcome. The status must be written before the pods lose
     their finalizers."""
     uncounted = status["uncountedTerminatedPods"]
     succeeded, failed = uncounted.setdefault("succeeded", []), uncounted.setdefault("failed", [])
-    tracked = {pod["metadata"]["uid"]: pod for pod in found.pods if is_tracked(pod)}
+    tracked = {pod["metadata"]["uid"]: pod for pod in progress.pods if is_tracked(pod)}
     settle(status, set(tracked))
     known = (set(succeeded), set(failed))
-    pods = sorted(tracked.values(), key=completion_index) if is_indexed(found.job) else tracked.values()
+    pods = sorted(tracked.values(), key=completion_index) if is_indexed(progress.job) else tracked.values()
     release: list[Object] = []
     new_indexes: set[int] = set()
     is_partial = False
     for pod in pods:
-        if not _may_be_released(found, outcome, pod):
+        if not _may_be_released(progress, outcome, pod):
             continue
         release.append(pod)
-        _list_pod(found, outcome, pod, known, uncounted, new_indexes)
+        _list_pod(progress, outcome, pod, known, uncounted, new_indexes)
         if len(new_indexes) + len(succeeded) + len(failed) >= MOST_UNCOUNTED:
             is_partial = True
             break
-    if is_indexed(found.job):
-        indexes = found.succeeded_indexes
+    if is_indexed(progress.job):
+        indexes = progress.succeeded_indexes
         status |= {"succeeded": len(indexes), "completedIndexes": str(indexes) or None}
-        if found.failed_indexes is not None:
-            status["failedIndexes"] = str(found.failed_indexes)
+        if progress.failed_indexes is not None:
+            status["failedIndexes"] = str(progress.failed_indexes)
     if outcome is not None:
         kind = "SuccessCriteriaMet" if outcome.is_success else "FailureTarget"
         set_job_condition(status, kind, "True", outcome.reason, outcome.message, stamp)
     return Tracking(release, is_partial)
 
 
-def _may_be_released(found: Progress, outcome: Outcome | None, pod: Object) -> bool:
-    if outcome is not None or "deletionTimestamp" in found.job["metadata"]:
+def _may_be_released(progress: Progress, outcome: Outcome | None, pod: Object) -> bool:
+    if outcome is not None or "deletionTimestamp" in progress.job["metadata"]:
         return True
     if pod["status"].get("phase") == "Succeeded":
         return True
     # The failures of an index are counted in annotations, which its next pod continues.
-    return is_failed(found.job, pod) and found.delayed.get(completion_index(pod)) is not pod
+    return is_failed(progress.job, pod) and progress.delayed.get(completion_index(pod)) is not pod
 
 
 def _list_pod(
-    found: Progress,
+    progress: Progress,
     outcome: Outcome | None,
     pod: Object,
     known: tuple[set[str], set[str]],
@@ -139,11 +139,11 @@ def _list_pod(
 ) -> None:
     """Adds a pod to the uncounted pods, or its index to the new indexes. `known` are the UIDs that were listed
     before as succeeded and as failed."""
-    job, uid = found.job, pod["metadata"]["uid"]
+    job, uid = progress.job, pod["metadata"]["uid"]
     if pod["status"].get("phase") == "Succeeded" and uid not in known[1]:
         if is_indexed(job):
             index = completion_index(pod)
-            if has_valid_index(job, pod) and index not in found.succeeded_before:
+            if has_valid_index(job, pod) and index not in progress.succeeded_before:
                 indexes.add(index)
         elif uid not in known[0]:
             uncounted["succeeded"].append(uid)

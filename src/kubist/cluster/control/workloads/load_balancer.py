@@ -32,12 +32,12 @@ class LoadBalancers(Loop):
         if service["spec"].get("loadBalancerClass") or _addresses(service):
             return
         self.events.emit(service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
-        taken = {ip for held in self.client.list("services", None) for ip in _addresses(held)}
+        taken = {ip for obj in self.client.list("services", None) for ip in _addresses(obj)}
         address = next((str(ip) for ip in NETWORK.hosts() if str(ip) not in taken), str(NETWORK[-2]))
 
-        def edit(held: Object) -> Object:
-            held["status"]["loadBalancer"] = {"ingress": [{"ip": address, "ipMode": "VIP"}]}
-            return held
+        def edit(obj: Object) -> Object:
+            obj["status"]["loadBalancer"] = {"ingress": [{"ip": address, "ipMode": "VIP"}]}
+            return obj
 
         await self.client.update("services", name, namespace, edit, subresource="status")
         self.events.emit(service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
@@ -45,4 +45,4 @@ class LoadBalancers(Loop):
 
 def _addresses(service: Object) -> list[str]:
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    return [held["ip"] for held in ingress if held.get("ip")]
+    return [entry["ip"] for entry in ingress if entry.get("ip")]

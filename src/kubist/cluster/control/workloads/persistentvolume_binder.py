@@ -138,31 +138,31 @@ class Volumes(Loop):
         metadata, name = claim["metadata"], volume["metadata"]["name"]
         is_chosen = not claim["spec"].get("volumeName")
 
-        def take(held: Object) -> Object | None:
-            reference = held["spec"].get("claimRef")
-            if reference and not _is_reserved_for(held, claim):
+        def take(current: Object) -> Object | None:
+            reference = current["spec"].get("claimRef")
+            if reference and not _is_reserved_for(current, claim):
                 return None
             if not reference:
-                held["metadata"].setdefault("annotations", {})[BY_CONTROLLER] = "yes"
-            held["spec"]["claimRef"] = {**(reference or {}), **_reference(claim)}
-            return held
+                current["metadata"].setdefault("annotations", {})[BY_CONTROLLER] = "yes"
+            current["spec"]["claimRef"] = {**(reference or {}), **_reference(claim)}
+            return current
 
-        def use(held: Object) -> Object:
-            annotations = held["metadata"].setdefault("annotations", {})
+        def use(current: Object) -> Object:
+            annotations = current["metadata"].setdefault("annotations", {})
             annotations[COMPLETED] = "yes"
             if is_chosen:
                 annotations[BY_CONTROLLER] = "yes"
-            held["spec"]["volumeName"] = name
-            return held
+            current["spec"]["volumeName"] = name
+            return current
 
-        def bound(held: Object) -> Object:
+        def bound(current: Object) -> Object:
             spec = volume["spec"]
-            held["status"] |= {
+            current["status"] |= {
                 "phase": "Bound",
                 "accessModes": spec.get("accessModes") or [],
                 "capacity": dict(spec.get("capacity") or {}),
             }
-            return held
+            return current
 
         where = (metadata["name"], metadata["namespace"])
         await self.client.update("persistentvolumes", name, "", take)
@@ -196,10 +196,10 @@ class Volumes(Loop):
         try:
             made = await self.client.create("persistentvolumes", new)
         except APIError as error:
-            found = self.client.get("persistentvolumes", volume)
-            if error.reason != "AlreadyExists" or found is None:
+            stored = self.client.get("persistentvolumes", volume)
+            if error.reason != "AlreadyExists" or stored is None:
                 raise
-            return found
+            return stored
         text = f"Successfully provisioned volume {volume}"
         self.events.emit(claim, "Normal", "ProvisioningSucceeded", text)
         return made
@@ -211,9 +211,9 @@ class Volumes(Loop):
         volume = self.client.get("persistentvolumes", name)
         if volume is None:
 
-            def lost(held: Object) -> Object:
-                held["status"]["phase"] = "Lost"
-                return held
+            def lost(current: Object) -> Object:
+                current["status"]["phase"] = "Lost"
+                return current
 
             if claim["status"].get("phase") != "Lost":
                 text = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
@@ -228,13 +228,13 @@ class Volumes(Loop):
             return
         size = {"storage": claim["spec"]["resources"]["requests"]["storage"]}
 
-        def grow(held: Object) -> Object:
-            held["spec"]["capacity"] = size
-            return held
+        def grow(current: Object) -> Object:
+            current["spec"]["capacity"] = size
+            return current
 
-        def grown(held: Object) -> Object:
-            held["status"]["capacity"] = size
-            return held
+        def grown(current: Object) -> Object:
+            current["status"]["capacity"] = size
+            return current
 
         await self.client.update("persistentvolumes", name, "", grow)
         await self.client.update("persistentvolumeclaims", *where, grown, subresource="status")
@@ -256,9 +256,9 @@ class Volumes(Loop):
             await of_pods.delete(self.client, volume, "persistentvolumes")
 
     async def _set_phase(self, volume: str, phase: str) -> None:
-        def edit(held: Object) -> Object:
-            held["status"] = {**(held.get("status") or {}), "phase": phase}
-            return held
+        def edit(current: Object) -> Object:
+            current["status"] = {**(current.get("status") or {}), "phase": phase}
+            return current
 
         await self.client.update("persistentvolumes", volume, "", edit, subresource="status")
 
@@ -304,17 +304,17 @@ def _is_reserved_for(volume: Object, claim: Object) -> bool:
 
 def mismatch(volume: Object, claim: Object) -> str:
     """Reason for which a volume cannot be bound to a claim, in the words of the reference. Empty if there is none."""
-    spec, wanted, name = volume["spec"], claim["spec"], volume["metadata"]["name"]
+    spec, claim_spec, name = volume["spec"], claim["spec"], volume["metadata"]["name"]
     if "deletionTimestamp" in volume["metadata"]:
         return f'the volume is marked for deletion "{name}"'
     if _capacity_of(volume) < _size_of(claim):
         return "requested PV is too small"
     for part in ("storageClassName", "volumeAttributesClassName"):
-        if (spec.get(part) or "") != (wanted.get(part) or ""):
+        if (spec.get(part) or "") != (claim_spec.get(part) or ""):
             return f"{part} does not match"
-    if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+    if spec.get("volumeMode", "Filesystem") != claim_spec.get("volumeMode", "Filesystem"):
         return "incompatible volumeMode"
-    if not set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ()):
+    if not set(claim_spec.get("accessModes") or ()) <= set(spec.get("accessModes") or ()):
         return "incompatible accessMode"
     return ""
 
@@ -329,12 +329,12 @@ def suits(volume: Object, claim: Object) -> bool:
 
 def best_volume(volumes: Iterable[Object], claim: Object) -> Object | None:
     """Volume that is reserved for the claim, or else the smallest free one that suits."""
-    found: Object | None = None
+    best: Object | None = None
     for volume in volumes:
         if _is_reserved_for(volume, claim):
             return volume
         if volume["spec"].get("claimRef") or not suits(volume, claim):
             continue
-        if found is None or _capacity_of(volume) < _capacity_of(found):
-            found = volume
-    return found
+        if best is None or _capacity_of(volume) < _capacity_of(best):
+            best = volume
+    return best

@@ -71,13 +71,13 @@ def template_hash(template: Object, collisions: int = 0) -> str:
 async def adopt(
     client: ObjectClient, resource: str, group: str, obj: Object, owner: Object, finalizer: str = ""
 ) -> Object | None:
-    def edit(held: Object) -> Object | None:
-        if controller_of(held) is not None or "deletionTimestamp" in held["metadata"]:
+    def edit(current: Object) -> Object | None:
+        if controller_of(current) is not None or "deletionTimestamp" in current["metadata"]:
             return None
-        held["metadata"].setdefault("ownerReferences", []).append(owner_reference(owner))
-        if finalizer and finalizer not in held["metadata"].setdefault("finalizers", []):
-            held["metadata"]["finalizers"].append(finalizer)
-        return held
+        current["metadata"].setdefault("ownerReferences", []).append(owner_reference(owner))
+        if finalizer and finalizer not in current["metadata"].setdefault("finalizers", []):
+            current["metadata"]["finalizers"].append(finalizer)
+        return current
 
     metadata = obj["metadata"]
     return await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
@@ -86,16 +86,16 @@ async def adopt(
 async def _release(
     client: ObjectClient, resource: str, group: str, obj: Object, uid: str, finalizer: str = ""
 ) -> None:
-    def edit(held: Object) -> Object:
-        kept = [r for r in held["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
-        held["metadata"]["ownerReferences"] = kept
+    def edit(current: Object) -> Object:
+        kept = [r for r in current["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
+        current["metadata"]["ownerReferences"] = kept
         if not kept:
-            del held["metadata"]["ownerReferences"]
-        if finalizer in (held["metadata"].get("finalizers") or ()):
-            held["metadata"]["finalizers"].remove(finalizer)
-            if not held["metadata"]["finalizers"]:
-                del held["metadata"]["finalizers"]
-        return held
+            del current["metadata"]["ownerReferences"]
+        if finalizer in (current["metadata"].get("finalizers") or ()):
+            current["metadata"]["finalizers"].remove(finalizer)
+            if not current["metadata"]["finalizers"]:
+                del current["metadata"]["finalizers"]
+        return current
 
     metadata = obj["metadata"]
     await client.update(resource, metadata["name"], metadata["namespace"], edit, group=group)
@@ -276,22 +276,22 @@ class PodOwnerLoop(Loop):
         was read, nothing is written and the object is queued again."""
         metadata = obj["metadata"]
         key = (metadata["namespace"], metadata["name"])
-        shown = {name: value for name, value in status.items() if value not in (None, [], {})}
+        new_status = {name: value for name, value in status.items() if value not in (None, [], {})}
         held_annotations = metadata.get("annotations") or {}
-        wanted = held_annotations if annotations is None else annotations
-        if shown == obj.get("status") and wanted == held_annotations:
+        new_annotations = held_annotations if annotations is None else annotations
+        if new_status == obj.get("status") and new_annotations == held_annotations:
             return
 
-        def edit(held: Object) -> Object | None:
-            if held["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+        def edit(current: Object) -> Object | None:
+            if current["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
                 self.queue.add(key)
                 return None
-            held["status"] = dict(shown)
-            if wanted:
-                held["metadata"]["annotations"] = dict(wanted)
-            return held
+            current["status"] = dict(new_status)
+            if new_annotations:
+                current["metadata"]["annotations"] = dict(new_annotations)
+            return current
 
-        self._written[key] = (shown, wanted)
+        self._written[key] = (new_status, new_annotations)
         await self.client.update(self.resource, key[1], key[0], edit, group=self.group, subresource="status")
 
 

@@ -113,10 +113,10 @@ def replica_status(owner: Object, pods: list[Object], failure: str, now: float, 
 
 def _conditions(owner: Object, count: int, failure: str, stamp: str) -> list[Object]:
     conditions = list(owner["status"].get("conditions") or ())
-    held = find(conditions, FAILURE)
+    failure_condition = find(conditions, FAILURE)
     if not failure:
         return [condition for condition in conditions if condition["type"] != FAILURE]
-    if held is None:
+    if failure_condition is None:
         missing = owner["spec"].get("replicas", 1) - count
         reason = "FailedCreate" if missing > 0 else "FailedDelete"
         state = {"type": FAILURE, "status": "True", "lastTransitionTime": stamp}

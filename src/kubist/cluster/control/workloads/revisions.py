@@ -32,18 +32,18 @@ async def history(client: ObjectClient, owner: Object, label: str) -> History:
     """Revisions of an owner. That of the present template is created if it is missing, and gets the highest number if
     the template is used again. `label` is the key of the hash."""
     collisions = owner["status"].get("collisionCount", 0)
-    held = await _claimed(client, owner)
+    revisions = await _claimed(client, owner)
     data = data_of(owner)
-    last = held[-1]["revision"] if held else 0
-    same = [revision for revision in held if revision["data"] == data]
+    last = revisions[-1]["revision"] if revisions else 0
+    same = [revision for revision in revisions if revision["data"] == data]
     if same:
         present = same[-1]
         if present["revision"] == last:
-            return History(present, held, collisions)
+            return History(present, revisions, collisions)
         moved = await _renumber(client, present, last + 1)
-        return History(moved, [*(r for r in held if r is not present), moved], collisions)
+        return History(moved, [*(r for r in revisions if r is not present), moved], collisions)
     made, collisions = await _create(client, owner, label, last + 1, collisions)
-    return History(made, [*held, made], collisions)
+    return History(made, [*revisions, made], collisions)
 
 
 def data_of(owner: Object) -> Object:
@@ -59,7 +59,7 @@ async def _claimed(client: ObjectClient, owner: Object) -> list[Object]:
     metadata = owner["metadata"]
     selector = label_selector(owner["spec"].get("selector") or {})
     terminating = "deletionTimestamp" in metadata
-    held = []
+    revisions = []
     for entry in client.labelled(RESOURCE, metadata["namespace"], group="apps"):
         if metadata["uid"].encode() in entry.tail:
             revision: Object | None = client.parsed(entry)
@@ -70,8 +70,8 @@ async def _claimed(client: ObjectClient, owner: Object) -> list[Object]:
         else:
             continue
         if revision is not None and of_pods.owned(revision, owner):
-            held.append(revision)
-    return sorted(held, key=lambda r: (int(r["revision"]), r["metadata"]["creationTimestamp"]))
+            revisions.append(revision)
+    return sorted(revisions, key=lambda r: (int(r["revision"]), r["metadata"]["creationTimestamp"]))
 
 
 async def _create(
@@ -97,20 +97,20 @@ async def _create(
         try:
             return await client.create(RESOURCE, new, metadata["namespace"], group="apps"), collisions
         except APIError as error:
-            found = client.get(RESOURCE, name, metadata["namespace"], group="apps")
-            if error.reason != "AlreadyExists" or found is None:
+            revision = client.get(RESOURCE, name, metadata["namespace"], group="apps")
+            if error.reason != "AlreadyExists" or revision is None:
                 raise
-        if found["data"] == data:
-            return found, collisions
+        if revision["data"] == data:
+            return revision, collisions
         collisions += 1
 
 
 async def _renumber(client: ObjectClient, revision: Object, number: int) -> Object:
     """Makes the revision of a restored template the newest one."""
 
-    def edit(held: Object) -> Object:
-        held["revision"] = number
-        return held
+    def edit(current: Object) -> Object:
+        current["revision"] = number
+        return current
 
     metadata = revision["metadata"]
     changed = await client.update(RESOURCE, metadata["name"], metadata["namespace"], edit, group="apps")

@@ -25,9 +25,9 @@ class SliceSet:
         """Labels and annotations of the slices."""
         self._namespace: str = owner["metadata"]["namespace"]
         self._held = [
-            found
-            for found in held_slices(client, self._namespace, owner["metadata"]["name"], manager)
-            if of_pods.owned(found, owner)
+            endpoint_slice
+            for endpoint_slice in held_slices(client, self._namespace, owner["metadata"]["name"], manager)
+            if of_pods.owned(endpoint_slice, owner)
         ]
 
     async def write(self, groups: list[Group], *, placeholders: tuple[str, ...] = ()) -> None:
@@ -36,44 +36,44 @@ class SliceSet:
         present = {group.address_type for group in groups}
         groups += [Group(kind, []) for kind in placeholders if kind not in present]
         by_key: dict[tuple[str, bytes], list[Object]] = {}
-        for held in self._held:
-            key = (held["addressType"], ports_key(held.get("ports") or ()))
-            by_key.setdefault(key, []).append(held)
+        for endpoint_slice in self._held:
+            key = (endpoint_slice["addressType"], ports_key(endpoint_slice.get("ports") or ()))
+            by_key.setdefault(key, []).append(endpoint_slice)
         plans = [(group, by_key.pop(group.key, [])) for group in groups]
-        unused = [held for kept in by_key.values() for held in kept]
+        unused = [endpoint_slice for kept in by_key.values() for endpoint_slice in kept]
         for group, kept in plans:
             await self._write_group(group, kept, unused)
-        for held in unused:
-            await self._delete(held)
+        for endpoint_slice in unused:
+            await self._delete(endpoint_slice)
 
     async def _write_group(self, group: Group, kept: list[Object], unused: list[Object]) -> None:
         """Writes one group. Slices of no group are used before new ones are made."""
-        parts = distribute([held.get("endpoints") or [] for held in kept], group.endpoints)
+        parts = distribute([entry.get("endpoints") or [] for entry in kept], group.endpoints)
         new = parts[len(kept) :] if any(parts) or kept else [[]]
-        for index, held in enumerate(kept):
+        for index, entry in enumerate(kept):
             if parts[index] or (index == 0 and not any(parts)):
-                await self._update(held, group, parts[index])
+                await self._update(entry, group, parts[index])
             else:
-                unused.append(held)
+                unused.append(entry)
         for part in new:
-            spare = next((held for held in unused if held["addressType"] == group.address_type), None)
+            spare = next((entry for entry in unused if entry["addressType"] == group.address_type), None)
             if spare is not None:
                 unused.remove(spare)
                 await self._update(spare, group, part)
             else:
                 await self._create(group, part)
 
-    async def _update(self, held: Object, group: Group, endpoints: list[Object]) -> None:
+    async def _update(self, endpoint_slice: Object, group: Group, endpoints: list[Object]) -> None:
         body = {"endpoints": endpoints, "ports": group.ports}
 
-        def edit(found: Object) -> Object:
+        def edit(current: Object) -> Object:
             for part in ("labels", "annotations"):
-                found["metadata"].pop(part, None)
-            found["metadata"] |= self._metadata
-            return {**found, **body}
+                current["metadata"].pop(part, None)
+            current["metadata"] |= self._metadata
+            return {**current, **body}
 
-        metadata = held["metadata"]
-        same = all((held.get(part) or []) == value for part, value in body.items())
+        metadata = endpoint_slice["metadata"]
+        same = all((endpoint_slice.get(part) or []) == value for part, value in body.items())
         if same and all(
             (metadata.get(part) or {}) == (self._metadata.get(part) or {})
             for part in ("labels", "annotations")
@@ -98,8 +98,8 @@ class SliceSet:
             if not of_pods.is_namespace_terminating(error):
                 raise
 
-    async def _delete(self, held: Object) -> None:
-        await of_pods.delete(self._client, held, "endpointslices", group=GROUP)
+    async def _delete(self, endpoint_slice: Object) -> None:
+        await of_pods.delete(self._client, endpoint_slice, "endpointslices", group=GROUP)
 
 
 def held_slices(client: ObjectClient, namespace: str, service: str, manager: str) -> list[Object]:

@@ -86,13 +86,13 @@ class StatefulSets(PodOwnerLoop):
         pod["spec"]["hostname"] = name
         if owner["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = owner["spec"]["serviceName"]
-        wanted = claims_of(owner, index)
-        add_volumes(pod, wanted)
-        if self._has_stale_claim(owner, wanted, name):
+        pod_claims = claims_of(owner, index)
+        add_volumes(pod, pod_claims)
+        if self._has_stale_claim(owner, pod_claims, name):
             self.queue.add_soon((metadata["namespace"], metadata["name"]), STALE_SECONDS)
             return
         try:
-            await self._create_claims(owner, wanted, name)
+            await self._create_claims(owner, pod_claims, name)
             made = await self.client.create("pods", pod, metadata["namespace"])
             await self._set_claim_owners(owner, made)
         except APIError as error:
@@ -119,31 +119,31 @@ class StatefulSets(PodOwnerLoop):
         if (pod["metadata"].get("labels") or {}).get(POD_NAME) == name:
             return
 
-        def edit(held: Object) -> Object:
+        def edit(current: Object) -> Object:
             labels = {POD_NAME: name, POD_INDEX: str(ordinal(owner, pod))}
-            held["metadata"]["labels"] = {**(held["metadata"].get("labels") or {}), **labels}
-            return held
+            current["metadata"]["labels"] = {**(current["metadata"].get("labels") or {}), **labels}
+            return current
 
         await self.client.update("pods", name, pod["metadata"]["namespace"], edit)
         self._emit(owner, "update", f"Pod {name}")
 
-    def _has_stale_claim(self, owner: Object, wanted: dict[str, Object], pod_name: str) -> bool:
-        for claim in wanted.values():
-            held = self._claim(owner, claim["metadata"]["name"])
-            if held is not None and is_stale(held, owner, pod_name):
+    def _has_stale_claim(self, owner: Object, pod_claims: dict[str, Object], pod_name: str) -> bool:
+        for claim in pod_claims.values():
+            stored_claim = self._claim(owner, claim["metadata"]["name"])
+            if stored_claim is not None and is_stale(stored_claim, owner, pod_name):
                 return True
         return False
 
     def _claim(self, owner: Object, name: str) -> Object | None:
         return self.client.get("persistentvolumeclaims", name, owner["metadata"]["namespace"])
 
-    async def _create_claims(self, owner: Object, wanted: dict[str, Object], pod_name: str) -> None:
+    async def _create_claims(self, owner: Object, pod_claims: dict[str, Object], pod_name: str) -> None:
         """Creates the missing claims of a pod."""
-        for claim in wanted.values():
+        for claim in pod_claims.values():
             name = claim["metadata"]["name"]
-            held = self._claim(owner, name)
-            if held is not None:
-                if "deletionTimestamp" in held["metadata"]:
+            stored_claim = self._claim(owner, name)
+            if stored_claim is not None:
+                if "deletionTimestamp" in stored_claim["metadata"]:
                     raise APIError(409, "Conflict", f"pvc {name} is being deleted")
                 continue
             try:
@@ -160,26 +160,26 @@ class StatefulSets(PodOwnerLoop):
         """Sets the owners of a pod's claims by the retention policy of the set."""
         for claim in claims_of(owner, ordinal(owner, pod)).values():
             name = claim["metadata"]["name"]
-            held = self._claim(owner, name)
-            if held is None:
+            stored_claim = self._claim(owner, name)
+            if stored_claim is None:
                 continue
-            if has_other_controller(held, owner, pod):
+            if has_other_controller(stored_claim, owner, pod):
                 text = (
                     f"PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging "
                     "controller, the retention policy is ignored for this claim"
                 )
                 self.events.emit(owner, "Warning", "ConflictingController", text)
 
-            def edit(found: Object) -> Object | None:
-                wanted = wanted_owners(found, owner, pod)
-                if wanted is None:
+            def edit(current: Object) -> Object | None:
+                references = wanted_owners(current, owner, pod)
+                if references is None:
                     return None
-                found["metadata"]["ownerReferences"] = wanted
-                if not wanted:
-                    del found["metadata"]["ownerReferences"]
-                return found
+                current["metadata"]["ownerReferences"] = references
+                if not references:
+                    del current["metadata"]["ownerReferences"]
+                return current
 
-            if edit(copy.deepcopy(held)) not in (None, held):
+            if edit(copy.deepcopy(stored_claim)) not in (None, stored_claim):
                 await self.client.update("persistentvolumeclaims", name, owner["metadata"]["namespace"], edit)
 
     def _emit(
@@ -241,12 +241,12 @@ def is_stale(claim: Object, owner: Object, pod_name: str) -> bool:
 def wanted_owners(claim: Object, owner: Object, pod: Object) -> list[Object] | None:
     """ownerReferences of a claim by the retention policy. None if they must not change: the claim still belongs to an
     earlier set or pod of the same name."""
-    held = claim["metadata"].get("ownerReferences") or []
-    ours = [reference for reference in held if _names(reference, owner) or _names(reference, pod)]
+    references = claim["metadata"].get("ownerReferences") or []
+    ours = [reference for reference in references if _names(reference, owner) or _names(reference, pod)]
     uids = (owner["metadata"]["uid"], pod["metadata"]["uid"])
     if any(reference.get("uid") not in uids for reference in ours):
         return None
-    others = [reference for reference in held if reference not in ours]
+    others = [reference for reference in references if reference not in ours]
     if has_other_controller(claim, owner, pod):
         return others
     when_deleted, when_scaled = policy_of(owner)

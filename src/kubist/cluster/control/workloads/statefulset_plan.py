@@ -107,8 +107,8 @@ def _plan_wanted(owner: Object, pods: dict[int, Object], now: float, result: Pla
 
 def _plan_surplus(owner: Object, pods: dict[int, Object], now: float, result: Plan) -> bool:
     """Plans the deletion of pods above the wanted ordinals, highest first. False if a pod must be waited for."""
-    wanted, ordered = ordinals(owner), is_ordered(owner)
-    surplus = [pods[index] for index in sorted(pods, reverse=True) if index not in wanted]
+    indexes, ordered = ordinals(owner), is_ordered(owner)
+    surplus = [pods[index] for index in sorted(pods, reverse=True) if index not in indexes]
     result.check += [pod for pod in surplus if not is_terminating(pod)]
     unhealthy = [pod for pod in surplus if is_unavailable(owner, pod, now)]
     for pod in surplus:
@@ -123,8 +123,8 @@ def _plan_surplus(owner: Object, pods: dict[int, Object], now: float, result: Pl
 
 def _outdated(owner: Object, pods: dict[int, Object], update: str, now: float) -> list[Object]:
     """Pods to delete in a rolling update, highest ordinal first."""
-    wanted, rolling = ordinals(owner), _rolling(owner)
-    candidates = range(wanted.stop - 1, wanted.start + rolling.get("partition", 0) - 1, -1)
+    indexes, rolling = ordinals(owner), _rolling(owner)
+    candidates = range(indexes.stop - 1, indexes.start + rolling.get("partition", 0) - 1, -1)
     bound = rolling.get("maxUnavailable")
     if bound is None:
         for index in candidates:
@@ -134,8 +134,8 @@ def _outdated(owner: Object, pods: dict[int, Object], update: str, now: float) -
             if pod is None or is_unavailable(owner, pod, now):
                 return []
         return []
-    allowed = max(scaled(bound, len(wanted), up=False), 1)
-    allowed -= sum(index not in pods or is_unavailable(owner, pods[index], now) for index in wanted)
+    allowed = max(scaled(bound, len(indexes), up=False), 1)
+    allowed -= sum(index not in pods or is_unavailable(owner, pods[index], now) for index in indexes)
     outdated = [
         pods[index]
         for index in candidates
@@ -157,8 +157,8 @@ def stateful_status(
     ready = [pod for pod in pods if pod["status"].get("phase") == "Running" and pod_ready(pod)]
     alive = [pod for pod in pods if not is_terminating(pod)]
     counts = {name: sum(revision_of(pod) == name for pod in alive) for name in (current, update)}
-    wanted = len(ordinals(owner))
-    if is_rolling(owner) and counts[update] == len(ready) == len(pods) == wanted:
+    size = len(ordinals(owner))
+    if is_rolling(owner) and counts[update] == len(ready) == len(pods) == size:
         current = update
     return {
         "observedGeneration": owner["metadata"].get("generation"),

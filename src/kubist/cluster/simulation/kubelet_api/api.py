@@ -69,8 +69,8 @@ class KubeletAPI:
 
     def _exists(self, pod: Object) -> bool:
         metadata = pod["metadata"]
-        held = self._objects.get("pods", metadata["name"], metadata["namespace"])
-        return held is not None and held["metadata"]["uid"] == metadata["uid"]
+        stored_pod = self._objects.get("pods", metadata["name"], metadata["namespace"])
+        return stored_pod is not None and stored_pod["metadata"]["uid"] == metadata["uid"]
 
     # Logs
 
@@ -90,9 +90,9 @@ class KubeletAPI:
         """Lines of a log: those of the handler, of the annotation, of the container's command, or one that says
         that the container is simulated."""
         if handler is not None:
-            found = await self._threads.run(run_logs, handler, LogRequest(pod, container, previous))
-            if found is not None:
-                return found
+            lines = await self._threads.run(run_logs, handler, LogRequest(pod, container, previous))
+            if lines is not None:
+                return lines
         text = annotation(pod, "logs", container)
         if text is not None:
             return text.splitlines()
@@ -126,14 +126,14 @@ class KubeletAPI:
 
     async def exec(self, ctx: Context, pod: Object, container: str) -> Answer:
         command = query_values(ctx.request.query, "command")
-        wanted = Wanted.of(ctx.query)
+        options = Wanted.of(ctx.query)
         handler = self.handlers.exec_of(pod)
 
         async def run(io: Io) -> Object:
             if handler is not None:
-                return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
-            terminal = Terminal(io) if wanted.tty else io
-            shell = self._shell(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+                return await self._handle(handler, pod, container, command, io, tty=options.tty)
+            terminal = Terminal(io) if options.tty else io
+            shell = self._shell(pod, container, terminal, prompt=PROMPT if options.tty else "")
             probe = spec_of(pod, container).get("readinessProbe") or {}
             shell.container.probed = (probe.get("httpGet") or {}).get("path", "")
             code = await shell.run(command)
@@ -144,7 +144,7 @@ class KubeletAPI:
                 self._api.clock.call_after(seconds, self._pass_probe, pod, container)
             return exit_status(code)
 
-        return self._upgrade(ctx, pod, container, wanted, run)
+        return self._upgrade(ctx, pod, container, options, run)
 
     def _pass_probe(self, pod: Object, container: str) -> None:
         """Makes a container ready whose probe notices that its file is back."""
@@ -153,7 +153,7 @@ class KubeletAPI:
         task.add_done_callback(self._tasks.discard)
 
     async def attach(self, ctx: Context, pod: Object, container: str) -> Answer:
-        wanted, ends = Wanted.of(ctx.query), asyncio.Event()
+        options, ends = Wanted.of(ctx.query), asyncio.Event()
         handler = self.handlers.exec_of(pod)
         interactive = bool(spec_of(pod, container).get("stdin"))
         if interactive and has_ended(pod, container):
@@ -163,19 +163,19 @@ class KubeletAPI:
             if ends.is_set():
                 # A command of `kubectl run -i` that ends at once is faster than its client, who gets its output.
                 lines = await self._lines(pod, container, self.handlers.logs_of(pod), previous=False)
-                terminal = Terminal(io) if wanted.tty else io
+                terminal = Terminal(io) if options.tty else io
                 await terminal.write("".join(f"{line}\n" for line in lines).encode())
                 return exit_status(0)
             if handler is not None:
                 command = self._command(pod, container)
-                return await self._handle(handler, pod, container, command, io, tty=wanted.tty)
-            terminal = Terminal(io) if wanted.tty else io
+                return await self._handle(handler, pod, container, command, io, tty=options.tty)
+            terminal = Terminal(io) if options.tty else io
             await terminal.write(
                 f"kubist: pod {shown(pod)} is simulated: no image runs\n".encode(), error=True
             )
-            if not wanted.stdin:
+            if not options.stdin:
                 return exit_status(0)
-            shell = self._shell(pod, container, terminal, prompt=PROMPT if wanted.tty else "")
+            shell = self._shell(pod, container, terminal, prompt=PROMPT if options.tty else "")
             command = self._command(pod, container) if interactive else []
             code = await shell.run(command if command and is_program(command[0]) else ["sh"])
             if interactive:
@@ -184,7 +184,7 @@ class KubeletAPI:
                 await scripting.end_now(self._client, pod, container, Run(code=code))
             return exit_status(0)
 
-        return self._upgrade(ctx, pod, container, wanted, run, ends)
+        return self._upgrade(ctx, pod, container, options, run, ends)
 
     async def _handle(
         self, handler: ExecHandler, pod: Object, container: str, command: list[str], io: Io, *, tty: bool
@@ -223,7 +223,7 @@ class KubeletAPI:
         ctx: Context,
         pod: Object,
         container: str,
-        wanted: Wanted,
+        options: Wanted,
         run: remotecommand.Run,
         ends: asyncio.Event | None = None,
     ) -> Answer:
@@ -233,7 +233,7 @@ class KubeletAPI:
             return is_running(newest, container) or (ends is not None and ends.is_set())
 
         problem = "" if lasts(pod) else f'container not found ("{container}")'
-        answer, conversation = remotecommand.answer(ctx.request, wanted, problem, run)
+        answer, conversation = remotecommand.answer(ctx.request, options, problem, run)
 
         if conversation is not None and not problem:
             self._end_with_pod(conversation, pod, lasts)

@@ -231,12 +231,12 @@ def _stream(pieces: Any, call: Exec) -> Any:
 def run_logs(handler: LogHandler, request: LogRequest) -> list[str] | None:
     """Lines of a handler; its traceback if it raises."""
     try:
-        found = handler(request)
+        output = handler(request)
     except Exception:
         return traceback.format_exc().splitlines()
-    if found is None:
+    if output is None:
         return None
-    return found.splitlines() if isinstance(found, str) else [line.rstrip("\n") for line in found]
+    return output.splitlines() if isinstance(output, str) else [line.rstrip("\n") for line in output]
 
 
 def _bytes(text: Output) -> bytes:

@@ -68,14 +68,14 @@ def started(pod: Object, container: str, *, previous: bool) -> int:
     if previous:
         if last is None:
             raise bad_request(f"previous terminated {what} not found")
-        found = last
+        run_state = last
     elif "running" in state or "terminated" in state:
-        found = state.get("running") or state.get("terminated") or {}
+        run_state = state.get("running") or state.get("terminated") or {}
     elif last is not None:
-        found = last
+        run_state = last
     else:
         raise _waiting(what, state.get("waiting"))
-    text = found.get("startedAt") or pod["metadata"]["creationTimestamp"]
+    text = run_state.get("startedAt") or pod["metadata"]["creationTimestamp"]
     return parse_time(text) * 10**9
 
 

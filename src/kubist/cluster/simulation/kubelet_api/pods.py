@@ -17,8 +17,8 @@ def spec_of(pod: Object, name: str) -> Object:
     """Spec of a container, init container or ephemeral container. LookupError if there is none."""
     for container in containers_of(pod["spec"]):
         if container.get("name") == name:
-            found: Object = container
-            return found
+            match: Object = container
+            return match
     raise LookupError(name)
 
 
@@ -27,8 +27,8 @@ def status_of(pod: Object, name: str) -> Object | None:
     for field in STATUSES:
         for status in (pod.get("status") or {}).get(field) or ():
             if status["name"] == name:
-                found: Object = status
-                return found
+                match: Object = status
+                return match
     return None
 
 
@@ -46,8 +46,8 @@ def annotation(pod: Object, name: str, container: str) -> str | None:
     """Annotation `kubist.io/NAME.CONTAINER`, else `kubist.io/NAME`."""
     annotations = pod["metadata"].get("annotations") or {}
     key = f"{ANNOTATION}{name}"
-    found: str | None = annotations.get(f"{key}.{container}", annotations.get(key))
-    return found
+    value: str | None = annotations.get(f"{key}.{container}", annotations.get(key))
+    return value
 
 
 def shown(pod: Object) -> str:

@@ -288,9 +288,9 @@ class ChannelForward:
         self.conversation.write(encode_message(channel, data, as_text=self._base64))
 
     def _message(self, data: bytes) -> None:
-        found = decode_message(data, as_text=self._base64)
-        if found is not None and found[0] % 2 == 0 and found[0] // 2 < len(self._inlets):
-            self._inlets[found[0] // 2].feed(found[1])
+        message = decode_message(data, as_text=self._base64)
+        if message is not None and message[0] % 2 == 0 and message[0] // 2 < len(self._inlets):
+            self._inlets[message[0] // 2].feed(message[1])
 
 
 # Targets of port-forward and proxy: a local address that the pod's annotation names, or the built-in response

@@ -92,10 +92,10 @@ def check_upgrade(request: Request) -> None:
         raise bad_request("unable to upgrade: missing upgrade headers in request")
 
 
-def answer(request: Request, wanted: Wanted, problem: str, run: Run) -> tuple[Answer, Conversation | None]:
+def answer(request: Request, options: Wanted, problem: str, run: Run) -> tuple[Answer, Conversation | None]:
     """Upgrade of the connection. `problem` is the reason why the command cannot start; empty if it can."""
     check_upgrade(request)
-    if not problem and not (wanted.stdin or wanted.stdout or wanted.stderr):
+    if not problem and not (options.stdin or options.stdout or options.stderr):
         problem = "you must specify at least 1 of stdin, stdout, stderr"
     if is_websocket(request):
         offered = offered_protocols(request)
@@ -107,11 +107,11 @@ def answer(request: Request, wanted: Wanted, problem: str, run: Run) -> tuple[An
             return Response(400, list(_TEXT), problem.encode()), None
         elif offered and not chosen:
             return Response(403, []), None
-        command = WebSocketCommand(wanted, chosen, run)
+        command = WebSocketCommand(options, chosen, run)
         return command.answer(), command.conversation
     if problem:
         return Response(400, list(_TEXT), problem.encode()), None
-    return _spdy_answer(request, wanted, run)
+    return _spdy_answer(request, options, run)
 
 
 def _always(status: Object) -> Run:
@@ -142,11 +142,11 @@ def spdy_headers(protocol: str) -> list[tuple[bytes, bytes]]:
     return [*headers, (b"X-Stream-Protocol-Version", protocol.encode())] if protocol else headers
 
 
-def _spdy_answer(request: Request, wanted: Wanted, run: Run) -> tuple[Answer, Conversation | None]:
+def _spdy_answer(request: Request, options: Wanted, run: Run) -> tuple[Answer, Conversation | None]:
     protocol = spdy_protocol(request, SPDY_PROTOCOLS)
     if isinstance(protocol, Response):
         return protocol, None
-    command = SpdyCommand(wanted, protocol or SPDY_PROTOCOLS[-1], run)
+    command = SpdyCommand(options, protocol or SPDY_PROTOCOLS[-1], run)
     return command.conversation.tunnel(spdy_headers(protocol), command.received), command.conversation
 
 
@@ -160,22 +160,22 @@ def result(status: Object, *, as_json: bool) -> bytes:
 class WebSocketCommand:
     """Command whose streams are channels of a WebSocket: the first byte of each message is the channel."""
 
-    def __init__(self, wanted: Wanted, protocol: str, run: Run) -> None:
+    def __init__(self, options: Wanted, protocol: str, run: Run) -> None:
         self.conversation = Conversation(self._serve, outlives_client=True)
-        self._wanted = wanted
+        self._wanted = options
         self._protocol = protocol
         self._run = run
         self._base64 = "base64" in protocol
-        self._stdin: Inlet | None = self.conversation.inlet() if wanted.stdin else None
+        self._stdin: Inlet | None = self.conversation.inlet() if options.stdin else None
 
     def answer(self) -> Answer:
         return self.conversation.websocket(self._message, self._protocol, text=self._base64)
 
     async def _serve(self) -> None:
-        wanted = self._wanted
+        options = self._wanted
         if self._protocol == V5:
             await asyncio.sleep(FIRST_MESSAGE_SECONDS)
-        first = STDOUT if wanted.stdout else STDERR if wanted.stderr else ERROR
+        first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
         self._send(first, b"")
         status = await self._run(self)
         as_json = self._protocol.startswith(("v4.", "v5."))
@@ -183,10 +183,10 @@ class WebSocketCommand:
             self._send(ERROR, text)
 
     def _message(self, data: bytes) -> None:
-        found = decode_message(data, as_text=self._base64)
-        if found is None or self._stdin is None:
+        message = decode_message(data, as_text=self._base64)
+        if message is None or self._stdin is None:
             return
-        channel, payload = found
+        channel, payload = message
         if self._protocol == V5 and channel == _CLOSE:
             if payload == bytes([STDIN]):
                 self._stdin.end()
@@ -209,11 +209,11 @@ class WebSocketCommand:
 class SpdyCommand:
     """Command whose streams are SPDY streams; the header `streamType` names each."""
 
-    def __init__(self, wanted: Wanted, protocol: str, run: Run) -> None:
+    def __init__(self, options: Wanted, protocol: str, run: Run) -> None:
         self.conversation = Conversation(self._serve, outlives_client=True)
         self._protocol = protocol
         self._run = run
-        self._wanted = wanted
+        self._wanted = options
         self._session = Session(self.conversation.write, self._opened)
         self._session.on_goaway = self._check
         names = {name for name, flag in self._flags().items() if flag}
@@ -223,13 +223,13 @@ class SpdyCommand:
         self._complete = asyncio.Event()
 
     def _flags(self) -> dict[str, bool]:
-        wanted = self._wanted
-        resizes = wanted.tty and self._protocol.startswith(("v3.", "v4."))
+        options = self._wanted
+        resizes = options.tty and self._protocol.startswith(("v3.", "v4."))
         return {
             "error": True,
-            "stdin": wanted.stdin,
-            "stdout": wanted.stdout,
-            "stderr": wanted.stderr,
+            "stdin": options.stdin,
+            "stdout": options.stdout,
+            "stderr": options.stderr,
             "resize": resizes,
         }
 
@@ -286,8 +286,8 @@ class SpdyCommand:
 
 def failure(error: Exception | str) -> Object:
     """Status of a command that could not run."""
-    found = error if isinstance(error, APIError) else internal_error(str(error))
-    return {key: value for key, value in found.status().items() if key not in ("kind", "apiVersion")}
+    api_error = error if isinstance(error, APIError) else internal_error(str(error))
+    return {key: value for key, value in api_error.status().items() if key not in ("kind", "apiVersion")}
 
 
 # Messages of the WebSocket protocols

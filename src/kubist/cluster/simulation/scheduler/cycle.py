@@ -111,14 +111,14 @@ def check_resources(pod: PodInfo, info: NodeInfo) -> Refusal | None:
     return Refusal("NodeResourcesFit", tuple(short), resolvable) if short else None
 
 
-def ports_conflict(wanted: tuple[Port, ...], used: dict[Port, int]) -> bool:
+def ports_conflict(ports: tuple[Port, ...], used: dict[Port, int]) -> bool:
     """Whether a host port is in use. A port on all addresses conflicts with the same port on any address."""
     addresses: dict[tuple[str, int], set[str]] = {}
     for address, protocol, number in used:
         addresses.setdefault((protocol, number), set()).add(address)
-    for address, protocol, number in wanted:
-        held = addresses.get((protocol, number))
-        if held and (address == ALL_ADDRESSES or ALL_ADDRESSES in held or address in held):
+    for address, protocol, number in ports:
+        others = addresses.get((protocol, number))
+        if others and (address == ALL_ADDRESSES or ALL_ADDRESSES in others or address in others):
             return True
     return False
 
@@ -162,9 +162,9 @@ def _untolerated(pod: PodInfo, info: NodeInfo) -> int:
     # tolerated() ignores soft taints, so they are compared as hard ones.
     return sum(
         not any(
-            held.get("effect") in (None, "", "PreferNoSchedule")
-            and tolerated({**taint, "effect": "NoSchedule"}, [{**held, "effect": ""}])
-            for held in tolerations
+            toleration.get("effect") in (None, "", "PreferNoSchedule")
+            and tolerated({**taint, "effect": "NoSchedule"}, [{**toleration, "effect": ""}])
+            for toleration in tolerations
         )
         for taint in info.soft_taints
     )

@@ -80,8 +80,8 @@ class Scheduler(Loop):
             self._retry(("PodTopologySpread",))
             return
         node = self.client.parsed(change.new)
-        held = self.snapshot.nodes.get(entry.name)
-        if held is not None and held.node is not None and _for_scheduling(held.node) == _for_scheduling(node):
+        info = self.snapshot.nodes.get(entry.name)
+        if info is not None and info.node is not None and _for_scheduling(info.node) == _for_scheduling(node):
             return
         self.snapshot.set_node(entry.name, node)
         self._retry(None)
@@ -112,18 +112,18 @@ class Scheduler(Loop):
             self._drop_assigned(key)
             return
         metadata = pod["metadata"]
-        held = self.snapshot.pods.get(key)
+        info = self.snapshot.pods.get(key)
         if (
-            held is not None
-            and held.uid == metadata["uid"]
-            and held.node == pod["spec"]["nodeName"]
-            and held.terminating == ("deletionTimestamp" in metadata)
-            and held.generation == metadata.get("generation", 0)
-            and held.labels == (metadata.get("labels") or {})
+            info is not None
+            and info.uid == metadata["uid"]
+            and info.node == pod["spec"]["nodeName"]
+            and info.terminating == ("deletionTimestamp" in metadata)
+            and info.generation == metadata.get("generation", 0)
+            and info.labels == (metadata.get("labels") or {})
         ):
             return
         self.snapshot.add(PodInfo(pod))
-        self._retry(_AFTER_POD_CAME if held is None else _AFTER_POD_LEFT)
+        self._retry(_AFTER_POD_CAME if info is None else _AFTER_POD_LEFT)
 
     def _drop_assigned(self, key: Key) -> None:
         self._assumed.discard(key)
@@ -141,16 +141,16 @@ class Scheduler(Loop):
         ):
             self._drop_unassigned(key)
             return
-        held = self._unassigned.get(key)
+        info = self._unassigned.get(key)
         if (
-            held is not None
-            and held.uid == metadata["uid"]
-            and held.generation == metadata.get("generation", 0)
-            and held.labels == (metadata.get("labels") or {})
+            info is not None
+            and info.uid == metadata["uid"]
+            and info.generation == metadata.get("generation", 0)
+            and info.labels == (metadata.get("labels") or {})
         ):
-            held.nominated = pod["status"].get("nominatedNodeName", "")
-            held.pod = pod
-            self._note_nomination(held)
+            info.nominated = pod["status"].get("nominatedNodeName", "")
+            info.pod = pod
+            self._note_nomination(info)
             return
         made = self._unassigned[key] = PodInfo(pod)
         self._note_nomination(made)
@@ -186,8 +186,8 @@ class Scheduler(Loop):
             return
         try:
             node, cycle = self._find_node(pod)
-        except Unschedulable as found:
-            await self._report_failure(pod, found)
+        except Unschedulable as error:
+            await self._report_failure(pod, error)
             return
         if cycle.volumes is not None and cycle.volumes.waiting:
             bindings = cycle.volumes.bindings(self.snapshot.nodes[node]) or []
@@ -225,9 +225,9 @@ class Scheduler(Loop):
             except Rejected as error:
                 why = f"0/{len(snapshot.nodes)} nodes are available: {error}. {NO_STATE}"
                 raise Unschedulable(why, (error.plugin,), {}) from None
-            wanted = self._binder.node_of(pod.key) or pod.nominated
-            if wanted in snapshot.nodes and cycle.check(snapshot.nodes[wanted]) is None:
-                return wanted, cycle
+            node_name = self._binder.node_of(pod.key) or pod.nominated
+            if node_name in snapshot.nodes and cycle.check(snapshot.nodes[node_name]) is None:
+                return node_name, cycle
             fitting, refusals, seen = cycle.search(self._next_node)
             if not fitting:
                 why = summary(len(snapshot.nodes), refusals.values())
@@ -238,13 +238,13 @@ class Scheduler(Loop):
 
     # Pods that fit nowhere
 
-    async def _report_failure(self, pod: PodInfo, found: Unschedulable) -> None:
-        self._waiting.add(pod.key, found.plugins, self.clock.monotonic())
+    async def _report_failure(self, pod: PodInfo, error: Unschedulable) -> None:
+        self._waiting.add(pod.key, error.plugins, self.clock.monotonic())
         self.queue.add_after(pod.key, _AGAIN)
-        message, why = str(found), ""
+        message, why = str(error), ""
         candidate = None
-        if found.refusals:
-            candidate, why = self._preempt(pod, found.refusals)
+        if error.refusals:
+            candidate, why = self._preempt(pod, error.refusals)
             message += f" {NO_DEVICES}, preemption: {why}" if why else ""
         self.events.emit(
             pod.pod, "Warning", "FailedScheduling", message[:LONGEST_MESSAGE], action="Scheduling"
@@ -358,9 +358,9 @@ class Waiting:
     def _leave(self, key: Key) -> None:
         record = self._records.pop(key, None)
         for plugin in record.plugins if record is not None else ():
-            held = self._by_plugin[plugin]
-            held.discard(key)
-            if not held:
+            keys = self._by_plugin[plugin]
+            keys.discard(key)
+            if not keys:
                 del self._by_plugin[plugin]
 
     def release(self, plugins: Iterable[str] | None, now: float) -> list[tuple[Key, float]]:
@@ -370,8 +370,8 @@ class Waiting:
         if plugins is None:
             keys = list(self._records)
         else:
-            found = [self._by_plugin.get(plugin, ()) for plugin in plugins]
-            keys = list(dict.fromkeys(itertools.chain(*map(sorted, found))))
+            groups = [self._by_plugin.get(plugin, ()) for plugin in plugins]
+            keys = list(dict.fromkeys(itertools.chain(*map(sorted, groups))))
         patient = len(self._records) > FEW
         due = []
         for key in keys:

@@ -62,24 +62,24 @@ def _matches(term: Term, pod: PodInfo, snapshot: Snapshot) -> bool:
 
 def _domains(term: Term, counts: Counts, snapshot: Snapshot) -> set[Domain]:
     """Domains of the nodes on which there are pods."""
-    found = set()
+    domains = set()
     for name in counts:
         info = snapshot.nodes.get(name)
         if info is not None and term.topology_key in info.labels:
-            found.add((term.topology_key, info.labels[term.topology_key]))
-    return found
+            domains.add((term.topology_key, info.labels[term.topology_key]))
+    return domains
 
 
 def attraction(pod: PodInfo, snapshot: Snapshot) -> dict[Domain, int]:
     """Weights of domains by the preferences of the pod, and of the pods that run there already."""
     weights: dict[Domain, int] = {}
-    wanted = [(weight, term, snapshot.census(term)) for weight, term in pod.preferred_terms]
-    wanted += [
+    terms = [(weight, term, snapshot.census(term)) for weight, term in pod.preferred_terms]
+    terms += [
         (weight, term, counts)
         for (weight, term), counts in snapshot.attraction.items()
         if _matches(term, pod, snapshot)
     ]
-    for weight, term, counts in wanted:
+    for weight, term, counts in terms:
         for name, number in counts.items():
             info = snapshot.nodes.get(name)
             if info is not None and term.topology_key in info.labels:

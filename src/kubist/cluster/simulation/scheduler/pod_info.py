@@ -121,30 +121,30 @@ class PodInfo:
         self.required_affinity = tuple(affinity_term(t, self.namespace) for t in near.get(REQUIRED) or ())
         self.required_anti_affinity = tuple(affinity_term(t, self.namespace) for t in far.get(REQUIRED) or ())
         self.preferred_terms = tuple(
-            (sign * held["weight"], affinity_term(held["podAffinityTerm"], self.namespace))
+            (sign * term["weight"], affinity_term(term["podAffinityTerm"], self.namespace))
             for sign, side in ((1, near), (-1, far))
-            for held in side.get(PREFERRED) or ()
+            for term in side.get(PREFERRED) or ()
         )
 
     def constraints(self, action: str) -> tuple[Constraint, ...]:
         """Topology spread constraints with this value of whenUnsatisfiable."""
         if self._constraints is None:
             self._constraints = {}
-        found = self._constraints.get(action)
-        if found is None:
-            found = self._constraints[action] = tuple(
+        constraints = self._constraints.get(action)
+        if constraints is None:
+            constraints = self._constraints[action] = tuple(
                 Constraint(
-                    spread_term(held, self.namespace, self.labels),
-                    held["topologyKey"],
-                    held["maxSkew"],
-                    held.get("minDomains") or 1,
-                    held.get("nodeAffinityPolicy", "Honor") == "Honor",
-                    held.get("nodeTaintsPolicy", "Ignore") == "Honor",
+                    spread_term(constraint, self.namespace, self.labels),
+                    constraint["topologyKey"],
+                    constraint["maxSkew"],
+                    constraint.get("minDomains") or 1,
+                    constraint.get("nodeAffinityPolicy", "Honor") == "Honor",
+                    constraint.get("nodeTaintsPolicy", "Ignore") == "Honor",
                 )
-                for held in self.spec.get("topologySpreadConstraints") or ()
-                if held.get("whenUnsatisfiable") == action
+                for constraint in self.spec.get("topologySpreadConstraints") or ()
+                if constraint.get("whenUnsatisfiable") == action
             )
-        return found
+        return constraints
 
 
 def _is_preempted(status: Object) -> bool:
@@ -170,11 +170,11 @@ def _requests(pod: Object) -> dict[str, int]:
 
 def _without(containers: list[Object], resource: str) -> int:
     """Number of containers without a request for a resource."""
-    return sum(resource not in ((held.get("resources") or {}).get("requests") or ()) for held in containers)
+    return sum(resource not in ((each.get("resources") or {}).get("requests") or ()) for each in containers)
 
 
 def _host_ports(spec: Object) -> tuple[Port, ...]:
-    sidecars = [held for held in spec.get("initContainers") or () if held.get("restartPolicy") == "Always"]
+    sidecars = [entry for entry in spec.get("initContainers") or () if entry.get("restartPolicy") == "Always"]
     return tuple(
         (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
         for container in (*spec["containers"], *sidecars)
@@ -185,13 +185,13 @@ def _host_ports(spec: Object) -> tuple[Port, ...]:
 
 def _claims(pod: Object) -> tuple[tuple[str, bool], ...]:
     """Names of the claims that the volumes use, and whether they belong to the pod alone."""
-    found = []
+    claims = []
     for volume in pod["spec"]["volumes"]:
         if "persistentVolumeClaim" in volume:
-            found.append((volume["persistentVolumeClaim"]["claimName"], False))
+            claims.append((volume["persistentVolumeClaim"]["claimName"], False))
         elif "ephemeral" in volume:
-            found.append((f"{pod['metadata']['name']}-{volume['name']}", True))
-    return tuple(found)
+            claims.append((f"{pod['metadata']['name']}-{volume['name']}", True))
+    return tuple(claims)
 
 
 # Terms of pod affinity and of topology spread: sets of pods by namespace and labels
@@ -256,18 +256,18 @@ def _affinity_term(text: str, namespace: str) -> Term:
 def spread_term(constraint: Object, namespace: str, labels: dict[str, str]) -> Term:
     """Pods that a topology spread constraint of a pod counts: those of its namespace that match the selector."""
     kept = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
-    shown = {"topologyKey": constraint["topologyKey"], "labelSelector": constraint.get("labelSelector")}
-    text = orjson.dumps([shown, kept], option=orjson.OPT_SORT_KEYS).decode()
+    fields = {"topologyKey": constraint["topologyKey"], "labelSelector": constraint.get("labelSelector")}
+    text = orjson.dumps([fields, kept], option=orjson.OPT_SORT_KEYS).decode()
     return _spread_term(text, namespace)
 
 
 @bounded_cache(entries=4096, key_length=_KEY_LENGTH)
 def _spread_term(text: str, namespace: str) -> Term:
-    shown, kept = orjson.loads(text)
-    given = shown["labelSelector"]
-    selector = label_selector(given) if given is not None else None
+    fields, kept = orjson.loads(text)
+    selector_object = fields["labelSelector"]
+    selector = label_selector(selector_object) if selector_object is not None else None
     if selector is not None and kept:
         more = [Requirement(key, "=", (value,)) for key, value in kept.items()]
         selector = LabelSelector([*selector.requirements, *more])
     long = len(text) > _TEXT_LENGTH
-    return Term(frozenset((namespace,)), None, selector, shown["topologyKey"], is_long=long)
+    return Term(frozenset((namespace,)), None, selector, fields["topologyKey"], is_long=long)

@@ -65,20 +65,20 @@ def find_candidate(
     nominated = refusals.get(pod.nominated)
     if pod.nominated and (nominated is None or nominated.resolvable):
         info = snapshot.nodes.get(pod.nominated)
-        if info and any(held.is_preempted and held.priority < pod.priority for held in info.pods.values()):
+        if info and any(other.is_preempted and other.priority < pod.priority for other in info.pods.values()):
             return None, TERMINATING
     candidates = []
     answers = dict.fromkeys(snapshot.nodes, NOT_HELPFUL)
     for name, refusal in refusals.items():
         if not refusal.resolvable:
             continue
-        found = victims_on(pod, snapshot, volumes, snapshot.nodes[name], budgets)
-        if isinstance(found, Candidate):
-            candidates.append(found)
+        answer = victims_on(pod, snapshot, volumes, snapshot.nodes[name], budgets)
+        if isinstance(answer, Candidate):
+            candidates.append(answer)
             if len(candidates) >= CANDIDATES:
                 break
         else:
-            answers[name] = found
+            answers[name] = answer
     if not candidates:
         return None, summary(len(answers), answers.values())
     return min(candidates, key=_cost), ""
@@ -90,7 +90,7 @@ def victims_on(
     """The fewest pods that must leave a node, or why no victims help."""
     if min(info.priorities, default=pod.priority) >= pod.priority:
         return NO_VICTIMS
-    lower = [held for held in info.pods.values() if held.priority < pod.priority]
+    lower = [other for other in info.pods.values() if other.priority < pod.priority]
     lower.sort(key=_importance)
     with snapshot.without(lower):
         refusal = _refusal(pod, snapshot, volumes, info)

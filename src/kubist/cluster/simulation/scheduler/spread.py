@@ -130,9 +130,9 @@ def _add_scores(
         if key in info.labels and info.name not in ignored:
             domains[info.labels[key]] = 0
     for name, number in counts.items():
-        found = snapshot.nodes.get(name)
-        if found is not None and found.labels.get(key) in domains:
-            domains[found.labels[key]] += number
+        node = snapshot.nodes.get(name)
+        if node is not None and node.labels.get(key) in domains:
+            domains[node.labels[key]] += number
     weight = math.log(len(domains) + 2)
     for index, info in enumerate(nodes):
         value = info.labels.get(key)

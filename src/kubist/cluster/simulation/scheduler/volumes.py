@@ -58,24 +58,24 @@ class Volumes:
         self._client = client
 
     def of(self, pod: PodInfo, snapshot: Snapshot) -> PodVolumes:
-        found = PodVolumes(self)
+        pod_volumes = PodVolumes(self)
         for name, is_ephemeral in pod.claims:
             claim = self._client.get("persistentvolumeclaims", name, pod.namespace)
-            found.problem = _problem(pod, name, claim, is_ephemeral)
-            if found.problem or claim is None:
-                return found
+            pod_volumes.problem = _problem(pod, name, claim, is_ephemeral)
+            if pod_volumes.problem or claim is None:
+                return pod_volumes
             if "ReadWriteOncePod" in (claim["spec"].get("accessModes") or ()):
                 users = snapshot.claims.get((pod.namespace, name), set())
-                found.in_use = found.in_use or bool(users - {pod.key})
+                pod_volumes.in_use = pod_volumes.in_use or bool(users - {pod.key})
             if is_bound(claim):
-                found.bound.append(self._client.get("persistentvolumes", claim["spec"]["volumeName"]))
+                pod_volumes.bound.append(self._client.get("persistentvolumes", claim["spec"]["volumeName"]))
             elif self.waits(claim):
-                found.waiting.append(claim)
+                pod_volumes.waiting.append(claim)
             else:
-                found.problem = "pod has unbound immediate PersistentVolumeClaims"
-                return found
-        found.waiting.sort(key=_size)
-        return found
+                pod_volumes.problem = "pod has unbound immediate PersistentVolumeClaims"
+                return pod_volumes
+        pod_volumes.waiting.sort(key=_size)
+        return pod_volumes
 
     def storage_class(self, claim: Object) -> Object | None:
         name = claim["spec"].get("storageClassName")
@@ -83,8 +83,8 @@ class Volumes:
 
     def waits(self, claim: Object) -> bool:
         """Whether a claim is bound only when a pod that uses it is scheduled."""
-        held = self.storage_class(claim) or {}
-        return held.get("volumeBindingMode") == "WaitForFirstConsumer" and not claim["spec"].get("volumeName")
+        obj = self.storage_class(claim) or {}
+        return obj.get("volumeBindingMode") == "WaitForFirstConsumer" and not claim["spec"].get("volumeName")
 
     def available(self) -> list[Object]:
         """Volumes without a claim, the smallest first."""
@@ -184,12 +184,12 @@ def _in_zone(volume: Object, info: NodeInfo) -> bool:
 
 def suits(volume: Object, claim: Object, info: NodeInfo) -> bool:
     """Whether a volume without a claim can serve this claim on a node."""
-    spec, wanted = volume["spec"], claim["spec"]
-    selector = wanted.get("selector")
+    spec, claim_spec = volume["spec"], claim["spec"]
+    selector = claim_spec.get("selector")
     return (
-        spec.get("storageClassName", "") == wanted.get("storageClassName", "")
-        and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
-        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+        spec.get("storageClassName", "") == claim_spec.get("storageClassName", "")
+        and spec.get("volumeMode", "Filesystem") == claim_spec.get("volumeMode", "Filesystem")
+        and set(claim_spec.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
         and _capacity(volume) >= _size(claim)
         and (selector is None or label_selector(selector).matches(volume["metadata"].get("labels")))
         and reaches(volume, info)
@@ -203,7 +203,7 @@ def _provisions(storage_class: Object, info: NodeInfo) -> bool:
     terms = storage_class.get("allowedTopologies") or ()
     return not terms or any(
         all(
-            info.labels.get(held["key"]) in held["values"] for held in term.get("matchLabelExpressions") or ()
+            info.labels.get(each["key"]) in each["values"] for each in term.get("matchLabelExpressions") or ()
         )
         for term in terms
     )

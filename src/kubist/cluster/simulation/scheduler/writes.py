@@ -18,19 +18,19 @@ async def bind(client: ObjectClient, pod: PodInfo, node: str, now: str) -> bool:
     """Stores the assignment with one write. False if the pod was changed, assigned or deleted meanwhile."""
     bound = False
 
-    def edit(held: Object) -> Object | None:
+    def edit(current: Object) -> Object | None:
         nonlocal bound
-        spec = held["spec"]
+        spec = current["spec"]
         bound = not (
-            spec.get("nodeName") or spec.get("schedulingGates") or "deletionTimestamp" in held["metadata"]
+            spec.get("nodeName") or spec.get("schedulingGates") or "deletionTimestamp" in current["metadata"]
         )
         if not bound:
             return None
         spec["nodeName"] = node
-        status = held.setdefault("status", {})
+        status = current.setdefault("status", {})
         status.pop("nominatedNodeName", None)
         set_pod_condition(status, {"type": "PodScheduled", "status": "True"}, now)
-        return held
+        return current
 
     await _edit(client, pod, edit)
     return bound
@@ -39,12 +39,12 @@ async def bind(client: ObjectClient, pod: PodInfo, node: str, now: str) -> bool:
 async def refuse(client: ObjectClient, pod: PodInfo, message: str, now: str) -> None:
     """Stores why the pod has no node, and the node on which room is being made for it."""
 
-    def edit(held: Object) -> Object | None:
-        if held["spec"].get("nodeName"):
+    def edit(current: Object) -> Object | None:
+        if current["spec"].get("nodeName"):
             return None
-        status = held.setdefault("status", {})
+        status = current.setdefault("status", {})
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-        observe_generation(condition, held)
+        observe_generation(condition, current)
         before = find(status.get("conditions"), "PodScheduled") or {}
         if condition.items() <= before.items() and status.get("nominatedNodeName", "") == pod.nominated:
             return None
@@ -53,7 +53,7 @@ async def refuse(client: ObjectClient, pod: PodInfo, message: str, now: str) -> 
             status["nominatedNodeName"] = pod.nominated
         else:
             status.pop("nominatedNodeName", None)
-        return held
+        return current
 
     await _edit(client, pod, edit)
 
@@ -61,8 +61,8 @@ async def refuse(client: ObjectClient, pod: PodInfo, message: str, now: str) -> 
 async def withdraw(client: ObjectClient, pod: PodInfo) -> None:
     """Removes the nomination of a pod."""
 
-    def edit(held: Object) -> Object | None:
-        return held if held["status"].pop("nominatedNodeName", None) else None
+    def edit(current: Object) -> Object | None:
+        return current if current["status"].pop("nominatedNodeName", None) else None
 
     await _edit(client, pod, edit)
 
@@ -70,10 +70,10 @@ async def withdraw(client: ObjectClient, pod: PodInfo) -> None:
 async def evict(client: ObjectClient, victim: PodInfo, now: str) -> None:
     """Marks a pod as preempted, and deletes it with its grace period."""
 
-    def mark(held: Object) -> Object:
+    def mark(current: Object) -> Object:
         message = f"{NAME}: preempting to accommodate a higher priority pod"
-        mark_disrupted(held, "PreemptionByScheduler", message, now)
-        return held
+        mark_disrupted(current, "PreemptionByScheduler", message, now)
+        return current
 
     await _edit(client, victim, mark)
     try:
@@ -87,8 +87,8 @@ async def evict(client: ObjectClient, victim: PodInfo, now: str) -> None:
 async def _edit(client: ObjectClient, pod: PodInfo, edit: Edit) -> None:
     """Changes a pod that still exists. Another pod of the same name is left alone."""
 
-    def same(held: Object) -> Object | None:
-        return edit(held) if held["metadata"]["uid"] == pod.uid else None
+    def same(current: Object) -> Object | None:
+        return edit(current) if current["metadata"]["uid"] == pod.uid else None
 
     try:
         await client.mutate("pods", pod.key[1], pod.namespace, same)
@@ -125,12 +125,12 @@ class VolumeBinder:
                 await self._assign(claim, volume)
 
     async def _provision(self, claim: Object, node: str) -> None:
-        def select(held: Object) -> Object | None:
-            annotations = held["metadata"].setdefault("annotations", {})
+        def select(current: Object) -> Object | None:
+            annotations = current["metadata"].setdefault("annotations", {})
             if annotations.get(SELECTED_NODE) == node:
                 return None
             annotations[SELECTED_NODE] = node
-            return held
+            return current
 
         metadata = claim["metadata"]
         await self._client.update("persistentvolumeclaims", metadata["name"], metadata["namespace"], select)
@@ -139,18 +139,18 @@ class VolumeBinder:
         metadata, name = claim["metadata"], volume["metadata"]["name"]
         reference = reference_to(claim)
 
-        def take(held: Object) -> Object | None:
-            if held["spec"].get("claimRef"):
+        def take(current: Object) -> Object | None:
+            if current["spec"].get("claimRef"):
                 return None
-            held["spec"]["claimRef"] = reference
-            held["metadata"].setdefault("annotations", {})[_BOUND_BY_CONTROLLER] = "yes"
-            return held
+            current["spec"]["claimRef"] = reference
+            current["metadata"].setdefault("annotations", {})[_BOUND_BY_CONTROLLER] = "yes"
+            return current
 
-        def use(held: Object) -> Object | None:
-            if held["spec"].get("volumeName"):
+        def use(current: Object) -> Object | None:
+            if current["spec"].get("volumeName"):
                 return None
-            held["spec"]["volumeName"] = name
-            return held
+            current["spec"]["volumeName"] = name
+            return current
 
         if await self._client.update("persistentvolumes", name, "", take) is not None:
             place = (metadata["name"], metadata["namespace"])

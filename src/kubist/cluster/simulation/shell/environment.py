@@ -39,31 +39,31 @@ def environment(pod: Object, container: Object, objects: Reading | None) -> dict
     namespace = pod["metadata"]["namespace"]
     objects = _Once(objects)
     left = ENVIRONMENT_LIMIT
-    found = {"PATH": _PATH, "HOSTNAME": hostname(pod), "HOME": "/root"}
+    variables = {"PATH": _PATH, "HOSTNAME": hostname(pod), "HOME": "/root"}
     service = objects.get("services", "kubernetes", "default")
     if service is not None and pod["spec"].get("enableServiceLinks", True):
         address, port = service["spec"].get("clusterIP", ""), str(service["spec"]["ports"][0]["port"])
-        found |= {"KUBERNETES_SERVICE_HOST": address, "KUBERNETES_SERVICE_PORT": port}
+        variables |= {"KUBERNETES_SERVICE_HOST": address, "KUBERNETES_SERVICE_PORT": port}
     for source in container.get("envFrom") or ():
         for kind, data in _sources(source, objects, namespace):
             prefix = source.get("prefix", "")
             left -= sum(len(prefix) + len(key) + len(value) for key, value in data.items())
             if left < 0:
-                return found
-            found |= {f"{prefix}{key}": _text(kind, value) for key, value in data.items()}
+                return variables
+            variables |= {f"{prefix}{key}": _text(kind, value) for key, value in data.items()}
     for variable in container.get("env") or ():
         value = _value(variable, pod, container, objects)
         if value is None:
             continue
         try:
-            text = expanded(value, found)
+            text = expanded(value, variables)
         except ValueError:
             continue
         left -= len(value) + len(text)
         if left < 0:
-            return found
-        found[variable["name"]] = text
-    return found
+            return variables
+        variables[variable["name"]] = text
+    return variables
 
 
 def expanded(text: str, values: dict[str, str]) -> str:
@@ -89,16 +89,16 @@ def command_of(container: Object, env: dict[str, str]) -> list[str]:
     words = (*(container.get("command") or ()), *(container.get("args") or ()))
     if len(words) > WORDS_LIMIT:
         return []
-    found, size = [], 0
+    command, size = [], 0
     for word in words:
         try:
-            found.append(expanded(word, env))
+            command.append(expanded(word, env))
         except ValueError:  # too long
             return []
-        size += len(found[-1])
+        size += len(command[-1])
         if size > EXEC.words:
             return []
-    return found
+    return command
 
 
 class _Once:
@@ -151,8 +151,8 @@ def field_value(pod: Object, path: str) -> str | None:
     if match:
         return str((pod["metadata"].get(match[1]) or {}).get(match[2], ""))
     if path in ("metadata.labels", "metadata.annotations"):
-        held = pod["metadata"].get(path.partition(".")[2]) or {}
-        return "\n".join(f'{key}="{value}"' for key, value in sorted(held.items()))
+        mapping = pod["metadata"].get(path.partition(".")[2]) or {}
+        return "\n".join(f'{key}="{value}"' for key, value in sorted(mapping.items()))
     if path == "status.podIPs":
         return ",".join(each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()) or None
     value: Any = pod
@@ -165,7 +165,7 @@ def known_files(pod: Object, container: Object, objects: Reading | None) -> dict
     """Files of a container: /etc/hostname, its termination log, and volumes of ConfigMaps, Secrets and fields, by
     absolute path."""
     log = container.get("terminationMessagePath") or TERMINATION_LOG
-    found = {"/etc/hostname": f"{hostname(pod)}\n".encode(), posixpath.normpath(log): b""}
+    files = {"/etc/hostname": f"{hostname(pod)}\n".encode(), posixpath.normpath(log): b""}
     volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes") or ()}
     objects = _Once(objects)
     left = FILES_LIMIT
@@ -175,21 +175,21 @@ def known_files(pod: Object, container: Object, objects: Reading | None) -> dict
             for path, content in _volume_files(source, pod, objects):
                 left -= len(path) + len(content)
                 if left < 0:
-                    return found
+                    return files
                 if mount.get("subPath"):
                     if path == mount["subPath"]:
-                        found[posixpath.normpath(mount["mountPath"])] = content
+                        files[posixpath.normpath(mount["mountPath"])] = content
                 else:
-                    found[posixpath.normpath(posixpath.join(mount["mountPath"], path))] = content
-    return found
+                    files[posixpath.normpath(posixpath.join(mount["mountPath"], path))] = content
+    return files
 
 
 def _volume_files(source: Object, pod: Object, objects: Reading) -> Iterator[tuple[str, bytes]]:
     namespace = pod["metadata"]["namespace"]
     for field, resource, key in (("configMap", "configmaps", "name"), ("secret", "secrets", "secretName")):
         if field in source:
-            wanted = source[field].get(key) or source[field].get("name") or ""
-            obj = objects.get(resource, wanted, namespace) or {}
+            name = source[field].get(key) or source[field].get("name") or ""
+            obj = objects.get(resource, name, namespace) or {}
             data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
             items = source[field].get("items")
             pairs = [(item["path"], item["key"]) for item in items] if items else None

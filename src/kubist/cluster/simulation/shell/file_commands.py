@@ -175,13 +175,13 @@ def _is_file(shell: Shell, kind: str, path: str) -> bool:
     if kind in ("-d", "-x") and file is None and not (is_directory or is_program):
         container.doubt(f"test {kind} {path}")
     container.reads += kind == "-s"
-    found = {
+    results = {
         "-d": is_directory,
         "-f": file is not None or is_program,
         "-s": file is UNKNOWN or bool(file and file.content) or is_program,
         "-x": is_directory or is_program or bool(file and file.mode & 0o111),
     }
-    return found.get(kind, file is not None or is_directory or is_program)
+    return results.get(kind, file is not None or is_directory or is_program)
 
 
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
@@ -281,11 +281,11 @@ async def _extract(shell: Shell, directory: str) -> int:
             if len(archive) > _ARCHIVE_LIMIT:
                 raise NoSpace
         # The archive is read in a thread, because a large one takes a while.
-        found = await asyncio.to_thread(_members, bytes(archive))
+        members = await asyncio.to_thread(_members, bytes(archive))
     except (tarfile.TarError, EOFError, OSError, ValueError):
         await shell.complain("tar: invalid tar archive")
         return 1
-    for path, file in found:
+    for path, file in members:
         where = absolute(path, directory)
         if file is None:
             shell.container.files.make_directory(where)
@@ -312,22 +312,22 @@ def _end_of_members(archive: bytearray, place: int) -> int:
 
 def _members(archive: bytes) -> list[tuple[str, File | None]]:
     """Paths of an archive with their files; None stands for a directory. Links and devices are skipped."""
-    found: list[tuple[str, File | None]] = []
+    members: list[tuple[str, File | None]] = []
     left = CONTAINER_LIMIT
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r|", tarinfo=_Member) as source:
         for member in source:
-            if len(found) > _MEMBER_LIMIT or member.size > left:
+            if len(members) > _MEMBER_LIMIT or member.size > left:
                 raise NoSpace
             if member.size < 0:
                 raise tarfile.ReadError("negative size")
             if member.isdir():
-                found.append((member.name, None))
+                members.append((member.name, None))
             elif member.isreg() and not member.issparse():
                 content = source.extractfile(member)
                 assert content is not None
                 left -= member.size
-                found.append((member.name, File(content.read(), member.mode & 0o7777)))
-    return found
+                members.append((member.name, File(content.read(), member.mode & 0o7777)))
+    return members
 
 
 async def _create(shell: Shell, directory: str, paths: list[str]) -> int:
@@ -346,20 +346,20 @@ async def _create(shell: Shell, directory: str, paths: list[str]) -> int:
 
 
 def _chosen(
-    held: dict[str, File | None], directory: str, paths: list[str], spend: Callable[[int], None]
+    files: dict[str, File | None], directory: str, paths: list[str], spend: Callable[[int], None]
 ) -> tuple[list[_Named], list[str]]:
     """Members of a new archive, and the paths that do not exist. `held` has all files; None for a directory."""
     members: list[_Named] = []
     missing = []
     for path in paths:
-        spend(len(held))
+        spend(len(files))
         where = absolute(path, directory)
         below = "/" if where == "/" else f"{where}/"
-        names = sorted(name for name in held if name == where or name.startswith(below))
+        names = sorted(name for name in files if name == where or name.startswith(below))
         if not names and where not in ALWAYS:
             missing.append(path)
-        shown = posixpath.normpath(path.lstrip("/") or ".")
-        members += [(shown + name[len(where) :], held[name]) for name in names]
+        prefix = posixpath.normpath(path.lstrip("/") or ".")
+        members += [(prefix + name[len(where) :], files[name]) for name in names]
     return members, missing
 
 

@@ -62,12 +62,12 @@ class Files:
 
     def remove(self, path: str) -> bool:
         """Removes a file, or a directory with its files. False if there is none."""
-        doomed = [held for held in self.files if held == path or held.startswith(f"{path}/")]
-        for held in doomed:
-            self._grow(-_cost(held, self.files.pop(held)))
-        empty = {held for held in self.directories if held == path or held.startswith(f"{path}/")}
-        for held in empty:
-            self._grow(-FILE_OVERHEAD - len(held))
+        doomed = [entry for entry in self.files if entry == path or entry.startswith(f"{path}/")]
+        for entry in doomed:
+            self._grow(-_cost(entry, self.files.pop(entry)))
+        empty = {entry for entry in self.directories if entry == path or entry.startswith(f"{path}/")}
+        for entry in empty:
+            self._grow(-FILE_OVERHEAD - len(entry))
         self.directories -= empty
         return bool(doomed or empty)
 
@@ -75,7 +75,7 @@ class Files:
         """Whether a path is a directory. The root and /tmp always are."""
         if path in ALWAYS or path in self.directories:
             return True
-        return any(held.startswith(f"{path}/") for held in (*self.files, *self.directories))
+        return any(entry.startswith(f"{path}/") for entry in (*self.files, *self.directories))
 
 
 class FileStore:
@@ -88,8 +88,8 @@ class FileStore:
 
     def of(self, pod: Object, container: str) -> Files:
         """Files of a container. A new, empty set is kept only once a file is in it."""
-        for uid, (held, containers) in list(self._held.items()):
-            if not self._exists(held):
+        for uid, (stored_pod, containers) in list(self._held.items()):
+            if not self._exists(stored_pod):
                 self.size -= sum(files.size for files in containers.values())
                 del self._held[uid]
         _, containers = self._held.get(pod["metadata"]["uid"], (pod, {}))

@@ -31,12 +31,12 @@ Shape = tuple[Set, list[tuple[str, str, Walk]]]
 def creator(schema: Schema, reset: tuple[str, ...]) -> Walk:
     """Function for the creator's field set. `reset` has the fields that this endpoint never sets (resetFields)."""
     made = _creators(schema)
-    found = made.get(reset)
-    if found is None:
+    walk = made.get(reset)
+    if walk is None:
         split = type_of(schema).map
         assert split is not None
-        found = made[reset] = _of_maps(split, empty(schema), dotted(*reset), NEVER_OWNED)
-    return found
+        walk = made[reset] = _of_maps(split, empty(schema), dotted(*reset), NEVER_OWNED)
+    return walk
 
 
 @kept

@@ -36,7 +36,7 @@ def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[A
     """Merges keyed lists or sets. The order is that of `applied`; elements only in `live` keep their place."""
     live_names = [items.name(item) for item in live]
     applied_names = [items.name(item) for item in applied]
-    wanted = dict(zip(applied_names, applied, strict=True))
+    by_name = dict(zip(applied_names, applied, strict=True))
     present: dict[str, Any] = {}
     for name, item in zip(live_names, live, strict=True):
         present[name] = None if name in present else item
@@ -47,7 +47,7 @@ def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[A
     expected = next(shared, None)
 
     def take(name: str) -> None:
-        item = wanted[name]
+        item = by_name[name]
         merged.append(merge(items.element, present[name], item) if name in present else item)
         done.add(name)
 
@@ -59,12 +59,12 @@ def _merge_lists(items: ListType, live: list[Any], applied: list[Any]) -> list[A
                 take(name)
                 left, right, expected = left + 1, right + 1, next(shared, None)
                 continue
-            if name in wanted and expected is not None and name != expected:
+            if name in by_name and expected is not None and name != expected:
                 left += 1  # The item is placed where `applied` has it.
                 continue
         if left < len(live):
             name = live_names[left]
-            if name not in wanted:
+            if name not in by_name:
                 merged.append(live[left])
                 left += 1
                 continue

@@ -81,8 +81,8 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
     kinds: dict[str, Type | None] = {versions.api_version: versions.kind}
     for identity, owned in managed.items():
         if owned.api_version not in kinds:
-            found = versions.at(obj, owned.api_version, "live object")
-            kinds[owned.api_version] = found[1] if found is not None else None
+            pair = versions.at(obj, owned.api_version, "live object")
+            kinds[owned.api_version] = pair[1] if pair is not None else None
         kind = kinds[owned.api_version]
         if kind is not None:
             if not _as_the_schema_splits(kind, orjson.dumps(owned.fields)):
@@ -93,11 +93,11 @@ def _reconciled(versions: Versions, obj: Object, managed: Managed) -> Managed:
 
 def _as_the_schema_splits(kind: Type, fields: bytes) -> bool:
     """Whether the field set needs no adaptation. Cached, because many objects have the same field sets."""
-    found = kind.splits.get(fields)
-    if found is None:
-        held = orjson.loads(fields)
-        found = kind.splits[fields] = reconciled(kind, held) is held
-    return found
+    is_same = kind.splits.get(fields)
+    if is_same is None:
+        field_set = orjson.loads(fields)
+        is_same = kind.splits[fields] = reconciled(kind, field_set) is field_set
+    return is_same
 
 
 def _taken(managed: Managed, changes: Changes) -> tuple[Managed, Conflicts]:
@@ -125,10 +125,10 @@ def _pruned(versions: Versions, merged: Object, managed: Managed, last: Owned | 
         return merged
     if last.api_version == versions.api_version and not sets.difference(last.fields, claim):
         return merged
-    found = versions.at(merged, last.api_version, "merged object to last applied version")
-    if found is None:
+    pair = versions.at(merged, last.api_version, "merged object to last applied version")
+    if pair is None:
         return merged
-    whole, kind = found
+    whole, kind = pair
     gone = with_structs(kind, last.fields)
     rest = remove(kind, whole, gone)
     rest = _with_owned(versions, whole, rest, last.api_version, managed)
@@ -150,14 +150,14 @@ def _with_owned(
         owned.setdefault(entry.api_version, []).append(entry.fields)
     for version, parts in owned.items():
         fields = sets.union_all(parts)
-        found = versions.at(whole, version, "merged object")
+        pair = versions.at(whole, version, "merged object")
         part = versions.at(rest, version, "pruned object")
-        if found is None or part is None:
+        if pair is None or part is None:
             continue
-        obj, kind = found
+        obj, kind = pair
         had = with_structs(kind, claimed(kind, obj))
         has = with_structs(kind, claimed(kind, part[0]))
         lost = sets.difference(had, sets.union(has, with_structs(kind, fields)))
         rest = remove(kind, obj, lost) if lost else obj
-    found = versions.at(rest, api_version, "pruned object")
-    return rest if found is None else found[0]
+    pair = versions.at(rest, api_version, "pruned object")
+    return rest if pair is None else pair[0]

@@ -184,9 +184,9 @@ class ListType:
 
     def _find_defaults(self) -> dict[str, Any]:
         fields = self._schema.fields if self._schema is not None else {}
-        found = {key: fields[key].schema.default for key in self._keys if key in fields}
+        defaults = {key: fields[key].schema.default for key in self._keys if key in fields}
         return {
-            key: default for key, default in found.items() if default is not UNSET and default is not None
+            key: default for key, default in defaults.items() if default is not UNSET and default is not None
         }
 
     def _value(self, item: Any) -> Element:

@@ -11,28 +11,28 @@ from kubist.model.patch.values import go_syntax, go_type, shown
 
 def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
     """Error messages with their paths. Empty if the value is valid. `duplicates`: duplicate list items are allowed."""
-    found: list[tuple[str, str]] = []
-    _check(kind, value, "", found)
-    lines = [f"{path}: {text}" for path, text in found if not (duplicates and text.startswith(_DUPLICATE))]
+    notes: list[tuple[str, str]] = []
+    _check(kind, value, "", notes)
+    lines = [f"{path}: {text}" for path, text in notes if not (duplicates and text.startswith(_DUPLICATE))]
     return lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines]) if lines else ""
 
 
 _DUPLICATE = "duplicate entries for key "
 
 
-def _check(kind: Type, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+def _check(kind: Type, value: Any, path: str, notes: list[tuple[str, str]]) -> None:
     if value is None:
         return
     if isinstance(value, dict) and kind.map is not None:
-        _check_map(kind.map, value, path, found)
+        _check_map(kind.map, value, path, notes)
     elif isinstance(value, list) and kind.list is not None:
-        _check_list(kind.list, value, path, found)
+        _check_list(kind.list, value, path, notes)
     elif kind.map is not None and (not kind.scalar or isinstance(value, (dict, list))):
-        found.append((path, f"expected map, got &{{{shown(value)}}}"))
+        notes.append((path, f"expected map, got &{{{shown(value)}}}"))
     elif kind.scalar:
-        _check_scalar(kind.scalar, value, path, found)
+        _check_scalar(kind.scalar, value, path, notes)
     else:
-        found.append((path, f"expected list, got &{{{shown(value)}}}"))
+        notes.append((path, f"expected list, got &{{{shown(value)}}}"))
 
 
 _SCALARS: dict[str, tuple[type, ...]] = {
@@ -43,37 +43,37 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _check_scalar(scalar: str, value: Any, path: str, found: list[tuple[str, str]]) -> None:
+def _check_scalar(scalar: str, value: Any, path: str, notes: list[tuple[str, str]]) -> None:
     if isinstance(value, _SCALARS[scalar]) and not (scalar == "numeric" and isinstance(value, bool)):
         return
     match scalar:
         case "string":
-            found.append((path, f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"))
+            notes.append((path, f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"))
         case "numeric":
-            found.append((path, f"expected numeric (int or float), got {go_type(value)}"))
+            notes.append((path, f"expected numeric (int or float), got {go_type(value)}"))
         case "boolean":
-            found.append((path, f"expected boolean, got &{{{shown(value)}}}"))
+            notes.append((path, f"expected boolean, got &{{{shown(value)}}}"))
         case _:
-            found.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
+            notes.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
 
 
 _TEXTS = ("string", "untyped")
 """Scalar types that accept every string."""
 
 
-def _check_map(split: MapType, value: dict[str, Any], path: str, found: list[tuple[str, str]]) -> None:
+def _check_map(split: MapType, value: dict[str, Any], path: str, notes: list[tuple[str, str]]) -> None:
     fields, other = split.fields, split.element
     for key, inner in value.items():
         field = fields.get(key)
         kind = field[1] if field is not None else other
         if kind is None:
-            found.append((f"{path}.{key}", "field not declared in schema"))
+            notes.append((f"{path}.{key}", "field not declared in schema"))
             return
         if not (type(inner) is str and kind.scalar in _TEXTS):
-            _check(kind, inner, f"{path}.{key}", found)
+            _check(kind, inner, f"{path}.{key}", notes)
 
 
-def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple[str, str]]) -> None:
+def _check_list(items: ListType, values: list[Any], path: str, notes: list[tuple[str, str]]) -> None:
     seen: set[str] = set()
     for index, item in enumerate(values):
         element = f"i:{index}"
@@ -81,10 +81,10 @@ def _check_list(items: ListType, values: list[Any], path: str, found: list[tuple
             try:
                 element = items.name(item)
             except BadValue as bad:
-                found.append((path, f"element {index}: {bad}"))
+                notes.append((path, f"element {index}: {bad}"))
                 return
             if element in seen:
-                found.append((path, _DUPLICATE + paths.shown([element])))
+                notes.append((path, _DUPLICATE + paths.shown([element])))
             seen.add(element)
         if not (type(item) is str and items.element.scalar in _TEXTS):
-            _check(items.element, item, f"{path}{paths.shown([element])}", found)
+            _check(items.element, item, f"{path}{paths.shown([element])}", notes)

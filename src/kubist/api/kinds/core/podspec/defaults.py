@@ -198,10 +198,10 @@ def _digest_is_known(digest: str) -> bool:
 @bounded_cache(entries=4096, key_length=256)
 def _pull_policy(image: str) -> str:
     """Default imagePullPolicy: Always if the tag is `latest` or absent, else IfNotPresent."""
-    found = None if _identifier(image) else _reference(_normalized(image))
-    if found is None or len(found["name"]) > 255:
+    reference = None if _identifier(image) else _reference(_normalized(image))
+    if reference is None or len(reference["name"]) > 255:
         return "IfNotPresent"
-    if found["digest"] and not _digest_is_known(found["digest"]):
+    if reference["digest"] and not _digest_is_known(reference["digest"]):
         return "IfNotPresent"
-    tag = found["tag"] or ("" if found["digest"] else "latest")
+    tag = reference["tag"] or ("" if reference["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"

@@ -52,8 +52,8 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 def _literal_names(variables: list[Object]) -> tuple[str, ...] | None:
     """Names of the variables, if none has valueFrom: then the names alone decide whether there are errors."""
-    found = tuple([variable.get("name", "") for variable in variables if "valueFrom" not in variable])
-    return found if len(found) == len(variables) else None
+    literals = tuple([variable.get("name", "") for variable in variables if "valueFrom" not in variable])
+    return literals if len(literals) == len(variables) else None
 
 
 @skip_validated(_literal_names)
@@ -85,13 +85,13 @@ def _value_from(variable: Object, path: str, noted: set[str]) -> Errors:
             errors += _key_ref(source[field], f"{path}.{field}")
     if FILE_KEYS in source:
         errors += _file_key_ref(source[FILE_KEYS], f"{path}.{FILE_KEYS}")
-    given = sum(field in source for field in _SOURCES)
-    if not given:
+    count = sum(field in source for field in _SOURCES)
+    if not count:
         which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         errors.append(invalid(path, "", f"must specify one of: {which}"))
     elif variable.get("value"):
         errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif given > 1:
+    elif count > 1:
         errors.append(invalid(path, "", "may not have more than one field specified at a time"))
     return errors
 
@@ -184,18 +184,18 @@ def validate_env_from(sources: list[Object] | None, path: str) -> Errors:
         if prefix:
             problems = names.env_var_name(prefix)
             errors += [invalid(f"{path}[{index}].prefix", prefix, problem) for problem in problems]
-        given = 0
+        count = 0
         for field in ("configMapRef", "secretRef"):
             if field in source:
-                given += 1
+                count += 1
                 where = f"{path}[{index}].{field}.name"
                 name = source[field].get("name", "")
                 if not name:
                     errors.append(required(where))
                 else:
                     errors += [invalid(where, name, problem) for problem in names.dns_subdomain(name, True)]
-        if not given:
+        if not count:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif given > 1:
+        elif count > 1:
             errors.append(invalid(path, "", "may not have more than one field specified at a time"))
     return errors

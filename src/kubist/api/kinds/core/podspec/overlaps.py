@@ -46,10 +46,10 @@ def _projected(projection: Object) -> list[File]:
     for source, what in (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI")):
         items = (projection.get(source) or {}).get("items")
         if items:
-            shown = (
+            label = (
                 what if source == "downwardAPI" else f"{what} {quoted(projection[source].get('name', ''))}"
             )
-            return [(item.get("path", ""), shown) for item in items]
+            return [(item.get("path", ""), label) for item in items]
     if "serviceAccountToken" in projection:
         return [(projection["serviceAccountToken"].get("path", ""), "ServiceAccountToken")]
     return []

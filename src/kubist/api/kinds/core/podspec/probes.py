@@ -62,13 +62,13 @@ def validate_lifecycle(lifecycle: Object, grace: int | None, path: str) -> Error
 
 def _handler(handler: Object, grace: int | None, path: str, kinds: tuple[str, ...]) -> Errors:
     """Requires exactly one handler type. Only the first one is validated further."""
-    given = [kind for kind in kinds if kind in handler]
-    if not given:
+    types = [kind for kind in kinds if kind in handler]
+    if not types:
         return [required(path, "must specify a handler type")]
-    errors = _ACTIONS[given[0]](handler[given[0]], f"{path}.{given[0]}", grace)
-    if len(given) > 1:
+    errors = _ACTIONS[types[0]](handler[types[0]], f"{path}.{types[0]}", grace)
+    if len(types) > 1:
         errors += [
-            forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in given[1:]
+            forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in types[1:]
         ]
     return errors
 

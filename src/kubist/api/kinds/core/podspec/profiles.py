@@ -30,8 +30,8 @@ def validate_seccomp_profile(profile: Object, path: str) -> Errors:
     if kind != "Localhost":
         if file is not None:
             why = "can only be set when seccomp type is Localhost"
-            shown = {"Type": kind, "LocalhostProfile": file}
-            errors.append(invalid(f"{path}.localhostProfile", shown, why))
+            value = {"Type": kind, "LocalhostProfile": file}
+            errors.append(invalid(f"{path}.localhostProfile", value, why))
     elif file is None:
         errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
     else:

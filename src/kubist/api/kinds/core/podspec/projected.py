@@ -65,9 +65,9 @@ class _Files:
         self.path = path
         self.seen: set[str] = set()
 
-    def take(self, file: str, shown: str) -> Errors:
+    def take(self, file: str, value: str) -> Errors:
         if file in self.seen:
-            return [invalid(self.path, shown, _DUPLICATE)]
+            return [invalid(self.path, value, _DUPLICATE)]
         self.seen.add(file)
         return []
 

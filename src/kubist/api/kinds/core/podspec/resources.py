@@ -351,10 +351,10 @@ def _qos_class(written: bytes) -> str:
 
 def _add_compute(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
     """Adds cpu and memory of a resource list to `total`. Returns how many of the two it has (0 to 2)."""
-    found = 0
+    count = 0
     if amounts:
         for name in _COMPUTE:
             if name in amounts and (amount := parse_quantity(amounts[name])).nanos > 0:
                 total[name] = total[name] + amount if name in total else amount
-                found += 1
-    return found
+                count += 1
+    return count

@@ -63,8 +63,8 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
     context = PodContext(spec, meta, options)
     for rule in _rules_for(tuple(spec)):
-        if found := rule(spec, path, context):
-            errors += found
+        if rule_errors := rule(spec, path, context):
+            errors += rule_errors
     if FILE_KEYS in context.features:
         errors += _file_key_volumes(spec, path)
     return errors
@@ -73,7 +73,7 @@ def validate_pod_spec(spec: Object, meta: Object | None, path: str, options: Opt
 @bounded_cache(entries=1024, key_length=2048)
 def _rules_for(fields: tuple[str, ...]) -> list[Rule]:
     """Rules that apply to a spec with these fields, in order."""
-    return [rule for wanted, rule in _RULES if not wanted or not wanted.isdisjoint(fields)]
+    return [rule for triggers, rule in _RULES if not triggers or not triggers.isdisjoint(fields)]
 
 
 def _volumes(spec: Object, path: str, context: PodContext) -> Errors:
@@ -174,9 +174,9 @@ def _host(spec: Object, path: str, context: PodContext) -> Errors:
         errors += validate_host_process(spec, path, context.options)
     if spec.get("hostUsers") is False:
         why = "when `hostUsers` is false"
-        for field, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+        for field, name in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
-                errors.append(forbidden(f"{path}.{shown}", why))
+                errors.append(forbidden(f"{path}.{name}", why))
         if not context.options.devices_with_user_namespaces:
             errors += [
                 forbidden(f"{where}.volumeDevices", why)

@@ -320,15 +320,15 @@ def validate_volumes(
     for index, volume in enumerate(volumes):
         where = f"{path}[{index}]"
         name = volume.get("name", "")
-        found = _source(volume, name, pod_name, where, options)
+        volume_errors = _source(volume, name, pod_name, where, options)
         if not name:
-            found.append(required(f"{where}.name"))
+            volume_errors.append(required(f"{where}.name"))
         else:
-            found += [invalid(f"{where}.name", name, problem) for problem in names.dns_label(name)]
+            volume_errors += [invalid(f"{where}.name", name, problem) for problem in names.dns_label(name)]
         if name in valid:
-            found.append(duplicate(f"{where}.name", name))
-        if found:
-            errors += found
+            volume_errors.append(duplicate(f"{where}.name", name))
+        if volume_errors:
+            errors += volume_errors
         else:
             valid[name] = volume
         if claims and "persistentVolumeClaim" in volume:
@@ -340,10 +340,10 @@ def validate_volumes(
 
 
 def _source(volume: Object, name: str, pod_name: str, path: str, options: Options) -> Errors:
-    given = [source for source in SOURCES if source in volume]
-    if not given:
+    sources = [source for source in SOURCES if source in volume]
+    if not sources:
         return [required(path, "must specify a volume type")]
-    first = given[0]
+    first = sources[0]
     errors = SOURCES[first](volume[first], f"{path}.{_PATHS.get(first, first)}", options)
     if first == "ephemeral" and pod_name and name:
         claim = f"{pod_name}-{name}"
@@ -351,7 +351,7 @@ def _source(volume: Object, name: str, pod_name: str, path: str, options: Option
             invalid(f"{path}.name", name, f"PVC name {quoted(claim)}: {problem}")
             for problem in names.dns_subdomain(claim)
         ]
-    for source in given:
+    for source in sources:
         if source != first:
             clash = f"{path}.{_CLASHES.get(source, source)}"
             errors.append(forbidden(clash, "may not specify more than 1 volume type"))

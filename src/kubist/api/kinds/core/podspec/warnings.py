@@ -246,9 +246,9 @@ def _hidden_variables(variables: list[Object], path: str) -> Iterator[str]:
         if name in seen:
             reference = f"$({name})"
             if "valueFrom" in variable or value == reference or reference not in value:
-                shown = quoted(name)
+                quoted_name = quoted(name)
                 yield (
-                    f"{path}[{index}]: hides previous definition of {shown}, "
+                    f"{path}[{index}]: hides previous definition of {quoted_name}, "
                     "which may be dropped when using apply"
                 )
         seen.add(name)
@@ -269,16 +269,16 @@ class _SamePort:
 
     def clashes(self, host_ip: str, host_port: int) -> list[tuple[int, str]]:
         """(index, relation) of the ports that one more port clashes with, in order."""
-        found = dict.fromkeys(self.at.get((host_ip, host_port), ()), "duplicate")
+        relations = dict.fromkeys(self.at.get((host_ip, host_port), ()), "duplicate")
         if not host_port:
             others = [indexes for place, indexes in self.at.items() if place != (host_ip, host_port)]
         else:
             others = [self.by_host.get((0, has_ip), []) for has_ip in (False, True)]
             for index in self.by_host.get((host_port, not host_ip), ()):
-                found[index] = "dangerously ambiguous"
+                relations[index] = "dangerously ambiguous"
         for indexes in others:
-            found.update(dict.fromkeys(indexes, "overlapping"))
-        return sorted(found.items())
+            relations.update(dict.fromkeys(indexes, "overlapping"))
+        return sorted(relations.items())
 
 
 @skip_validated(dumps, key_length=2048)

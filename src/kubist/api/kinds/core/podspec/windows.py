@@ -101,8 +101,8 @@ def _host_process(owner: Object) -> bool | None:
     context = owner.get("securityContext")
     if not context or "windowsOptions" not in context:
         return None
-    found: bool | None = context["windowsOptions"].get("hostProcess")
-    return found
+    host_process: bool | None = context["windowsOptions"].get("hostProcess")
+    return host_process
 
 
 def validate_host_process(spec: Object, path: str, options: Options) -> Errors:
@@ -116,8 +116,8 @@ def validate_host_process(spec: Object, path: str, options: Options) -> Errors:
         count += 1
         own = _host_process(container)
         if own is not None and of_pod is not None and own != of_pod:
-            shown = "true" if of_pod else "false"
-            why = f"pod hostProcess value must be identical if both are specified, was {shown}"
+            pod_value = "true" if of_pod else "false"
+            why = f"pod hostProcess value must be identical if both are specified, was {pod_value}"
             errors.append(invalid(f"{where}.securityContext.windowsOptions.hostProcess", own, why))
         if own or (own is None and of_pod):
             host_processes += 1
