@@ -115,7 +115,7 @@ def saved(pair: certificates.Pair, directory: Path, name: str) -> Certificate:
 def files_of(host: Cluster, name: str) -> Path:
     hosting = cast("Hosting", host.inner)
     assert hosting.clusters is not None
-    return hosting.clusters.found[name].directory / "pki"
+    return hosting.clusters.by_name[name].directory / "pki"
 
 
 def party(cluster: Cluster, pki: Path, directory: Path) -> Party:

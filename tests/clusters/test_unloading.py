@@ -41,7 +41,7 @@ def test_idle_cluster_on_disk_is_unloaded_and_reloaded(tmp_path: Path) -> None:
 
         hosting = cast("Hosting", host.inner)
         assert hosting.clusters is not None
-        table = hosting.clusters.found
+        table = hosting.clusters.by_name
         wait_for(lambda: not table["watched"].is_busy)
         host.clock.advance("11m")
         wait_for(lambda: state(host, "watched") == state(host, "disk") == "Unloaded")
@@ -52,7 +52,7 @@ def test_request_in_the_turn_in_which_unloading_ends_loads_the_cluster(tmp_path:
         host.clusters.create("disk", storage="disk")
         hosting = cast("Hosting", host.inner)
         assert hosting.clusters is not None
-        cluster = hosting.clusters.found["disk"]
+        cluster = hosting.clusters.by_name["disk"]
 
         async def race() -> bool:
             unloading = asyncio.ensure_future(cluster.unload())

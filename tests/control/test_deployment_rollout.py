@@ -76,7 +76,7 @@ def held(
 
 
 def sizes(steps: list[deployment_rollout.Scaling]) -> dict[str, int]:
-    return {step.held["metadata"]["name"]: step.replicas for step in steps}
+    return {step.replica_set["metadata"]["name"]: step.replicas for step in steps}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from kubist.api.kinds.core.service_ports import KEY, held
+from kubist.api.kinds.core.service_ports import KEY, ports_of
 from kubist.model.meta.object import Object
 from tests import programs
 from tests.live import Client, concurrently, configmap, seen, version
@@ -204,8 +204,8 @@ def test_one_of_them_compacts_in_an_interval(shared: Shared, namespace: str) -> 
     clock = "compact_rev_key"
 
     def at() -> tuple[float, int, int]:
-        held = shared.keys(clock).get(clock)
-        return (time.monotonic(), held.mod_revision, int(held.value)) if held else (0.0, 0, 0)
+        ports_of = shared.keys(clock).get(clock)
+        return (time.monotonic(), ports_of.mod_revision, int(ports_of.value)) if ports_of else (0.0, 0, 0)
 
     turns = [at()]
     while len(turns) < 4:
@@ -242,7 +242,7 @@ def test_node_ports_and_addresses_are_unique(shared: Shared, namespace: str) -> 
     )
     made = shared.kubist.get(services)["items"]
     assert made == shared.reference.get(services)["items"]
-    ports = [port for service in made for port in held(service)]
+    ports = [port for service in made for port in ports_of(service)]
     assert len(ports) == len(set(ports)) > 40
     addresses = [service["spec"]["clusterIP"] for service in made]
     assert len(addresses) == len(set(addresses))

@@ -255,7 +255,7 @@ async def test_unrequested_collection_is_not_loaded() -> None:
     idle = cache.collection(kind())
     await store.create(key("a"), value("1"))
     await cache.catch_up()
-    assert not idle._held
+    assert not idle._delayed
     await idle.ready()
     assert list(idle.entries) == [key("a")]
     await cache.stop()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubist.model.patch.values import shown
+from kubist.model.patch.values import format_value
 from tests.live import Client
 
 
@@ -42,7 +42,7 @@ def test_strategic_patch_with_a_value_of_the_wrong_type(
     )
     answer = client.ask("PATCH", f"{where}/d", patch, "application/strategic-merge-patch+json")
     assert answer.status == 422, answer
-    assert answer.json["message"] == f' "" is invalid: patch: Invalid value: "{shown(patch)}": {why}'
+    assert answer.json["message"] == f' "" is invalid: patch: Invalid value: "{format_value(patch)}": {why}'
 
 
 @pytest.mark.parametrize(

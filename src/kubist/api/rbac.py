@@ -23,7 +23,7 @@ FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
 def uncovered(owner: list[Object], rules: list[Object]) -> list[Object]:
-    """Permissions of `wanted` that no rule of `owner` grants, each as a rule with single values. Empty only if all
+    """Permissions of `rules` that no rule of `owner` grants, each as a rule with single values. Empty only if all
     are granted. At most MOST are listed."""
     grants = Held(owner)
     gaps: list[Object] = []

@@ -77,7 +77,9 @@ def config(values: dict[str, list[str]], flags: dict[str, Flag], base: Config) -
             field = _field(name)
             value = convert(flags[name], texts, getattr(base, field))
             changes[field] = not value if name == "disable-http2-serving" else value
-    rest = {name: _shown(flag, values.get(name)) for name, flag in flags.items() if not has_effect(name)}
+    rest = {
+        name: _format_values(flag, values.get(name)) for name, flag in flags.items() if not has_effect(name)
+    }
     made = dataclasses.replace(base, **changes, flagz=rest)
     try:
         feature_gates.check(made.feature_gates)
@@ -129,7 +131,7 @@ _ZEROS = {
 }
 
 
-def _shown(flag: Flag, values: list[str] | None) -> str:
+def _format_values(flag: Flag, values: list[str] | None) -> str:
     """Value of a flag without a field in Config, as /flagz shows it."""
     if values is None:
         return flag.default or _ZEROS.get(flag.type, "")
@@ -342,7 +344,7 @@ def out_of_range(config: Config) -> str:
 
 
 def conflict(flags: Container[str], config: Config) -> str:
-    """Error message for contradicting flags; empty if there is none. `given` are the flags on the command line."""
+    """Error message for contradicting flags; empty if there is none. `flags` are the flags on the command line."""
     oidc = any(name in flags for name in _oidc_flags())
     if config.authorization_config and any(name in flags for name in _AUTHORIZATION):
         return (

@@ -29,7 +29,7 @@ class Progress:
         self._start = time.monotonic()
         self._terminal = is_terminal(sys.stderr)
         self._next = self._start + (QUIET_SECONDS if self._terminal else _FIRST_LINE_SECONDS)
-        self._shown = False
+        self._is_visible = False
 
     def update(self, done: int = 0, total: int = 0, unit: str = "") -> None:
         """`done` of `total` units; without a total only the number, without a unit only the time."""
@@ -46,7 +46,7 @@ class Progress:
         if self._terminal:
             self._next = now + _UPDATE_SECONDS
             sys.stderr.write(f"\r{paint(line[: _columns() - 1], 'dim', stream=sys.stderr)}\x1b[K")
-            self._shown = True
+            self._is_visible = True
         else:
             self._next = self._start + elapsed * 2
             sys.stderr.write(line + "\n")
@@ -54,8 +54,8 @@ class Progress:
 
     def end(self) -> None:
         """Removes the line from the terminal."""
-        if self._shown:
-            self._shown = False
+        if self._is_visible:
+            self._is_visible = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 

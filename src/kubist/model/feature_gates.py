@@ -185,7 +185,7 @@ def _changed(flags: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def enabled(flags: Mapping[str, bool], name: str, version: Version = SERVED) -> bool:
-    """Whether a gate of `EFFECTIVE` is on. `wanted` is `Config.feature_gates`."""
+    """Whether a gate of `EFFECTIVE` is on. `flags` is `Config.feature_gates`."""
     return resolved(flags, version)[name] if flags else _defaults(version)[name]
 
 

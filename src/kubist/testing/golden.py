@@ -141,10 +141,10 @@ def _is_address(text: str) -> bool:
 def normalise(lines: list[Object], *, responses: bool) -> str:
     """Text of the parts of recorded requests that are the same in every run."""
     normaliser = Normaliser(lines)
-    return "\n".join(_shown(normaliser, line, responses) for line in lines)
+    return "\n".join(_format_line(normaliser, line, responses) for line in lines)
 
 
-def _shown(normaliser: Normaliser, line: Object, responses: bool) -> str:
+def _format_line(normaliser: Normaliser, line: Object, responses: bool) -> str:
     """A request: one line, then its objects as YAML."""
     target = f"{line['path']}?{line['query']}" if line.get("query") else line["path"]
     result = f"{line.get('status', 'connection closed')} {line.get('reason', '')}".strip()

@@ -49,7 +49,7 @@ def resource_of(manifest: Manifest, resources: Resources, *, is_named: bool = Tr
     """Resource of a manifest. Raises if kind, apiVersion or the name is missing, or if the kind is not served."""
     where, kind = place(manifest), manifest.kind
     if not kind:
-        raise ValueError(f"{where}a manifest has no kind: {_shown(manifest.value)}")
+        raise ValueError(f"{where}a manifest has no kind: {_format_document(manifest.value)}")
     if is_named and not manifest.name:
         raise ValueError(f"{where}{kind} has no metadata.name, which applying a manifest needs")
     version = manifest.api_version
@@ -94,7 +94,7 @@ def _described(problem: Problem) -> str:
 
 def _nothing_in(source: str | Path, files: list[str]) -> str:
     if isinstance(source, str):
-        return f"the manifest has no object: {_shown(source)}"
+        return f"the manifest has no object: {_format_document(source)}"
     if not source.is_dir():
         return f"the file {source} has no object"
     if not files:
@@ -102,6 +102,6 @@ def _nothing_in(source: str | Path, files: list[str]) -> str:
     return f"the directory {source} has no object in {', '.join(files[:PROBLEMS])}"
 
 
-def _shown(document: Any) -> str:
+def _format_document(document: Any) -> str:
     text = json.dumps(document, separators=(",", ":"), default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -214,11 +214,11 @@ class Requests(Sequence[RecordedRequest]):
     """
 
     def __init__(self, requests: Sequence[RecordedRequest], dropped: int = 0) -> None:
-        self._found = requests
+        self._requests = requests
         self._dropped = dropped
 
     def _read(self) -> Sequence[RecordedRequest]:
-        return self._found
+        return self._requests
 
     @property
     def dropped(self) -> int:
@@ -410,7 +410,7 @@ class Recording(Requests):
         if self._cluster.loop is None:
             self._runs = False  # the cluster was stopped
         if not self._runs:
-            return self._found
+            return self._requests
         after = max(self._lines, default=0)
         after = min([after, *(id_ - 1 for id_, line in self._lines.items() if line.get("open"))])
         try:
@@ -419,14 +419,14 @@ class Recording(Requests):
             if error.code != 404:
                 raise
             self._runs = False
-            return self._found
+            return self._requests
         for line in lines:
             if "id" in line:
                 self._lines[line["id"]] = line
             else:
                 self._dropped = int(line["dropped"])
-        self._found = [RecordedRequest(self._lines[id_]) for id_ in sorted(self._lines)]
-        return self._found
+        self._requests = [RecordedRequest(self._lines[id_]) for id_ in sorted(self._lines)]
+        return self._requests
 
 
 def spec_of(criteria: dict[str, Any]) -> Object:

@@ -292,7 +292,7 @@ def test_namespace_gets_name_label_and_finalizer(kind_of: Any) -> None:
     assert made["status"] == {"phase": "Active"}
     assert namespaces.strategy.mark_deleted(namespaces.context, made)
     assert made["status"] == {"phase": "Terminating"}
-    assert namespaces.strategy.held(made)
+    assert namespaces.strategy.blocks_removal(made)
     assert not namespaces.strategy.mark_deleted(namespaces.context, made)
 
 

@@ -118,8 +118,8 @@ def test_every_field_of_the_object_is_owned(history: list[Any]) -> None:
     owned = sets.of_paths()
     for entry in world.object["metadata"]["managedFields"]:
         owned = sets.union(owned, entry["fieldsV1"])
-    leaves = {paths.shown(path) for path in sets.paths(claimed(KIND, world.content))}
-    assert leaves <= {paths.shown(path) for path in sets.paths(owned)}
+    leaves = {paths.format_path(path) for path in sets.paths(claimed(KIND, world.content))}
+    assert leaves <= {paths.format_path(path) for path in sets.paths(owned)}
 
 
 @given(_configurations)

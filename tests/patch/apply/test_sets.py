@@ -86,7 +86,7 @@ def test_elements_sort_by_kind_and_content() -> None:
     ],
 )
 def test_paths_are_formatted_for_messages(path: list[str], shown: str) -> None:
-    assert paths.shown(path) == shown
+    assert paths.format_path(path) == shown
 
 
 def test_markup_is_escaped_in_elements() -> None:

@@ -111,7 +111,7 @@ class World:
         assert self.object is not None
         return {
             entry["manager"] + ("" if entry["operation"] == "Apply" else " (update)"): [
-                paths.shown(path) for path in sets.paths(entry["fieldsV1"])
+                paths.format_path(path) for path in sets.paths(entry["fieldsV1"])
             ]
             for entry in self.object["metadata"].get("managedFields", ())
         }

@@ -80,7 +80,7 @@ class Admission:
         steps = self._route(ctx, operation_of(new, old)).admit
         ctx.reinvocation = None
         await self._take(steps, ctx, new, old, "admit")
-        if ctx.reinvocation is not None and ctx.reinvocation.wanted:
+        if ctx.reinvocation is not None and ctx.reinvocation.is_needed:
             ctx.reinvocation.again = True
             await self._take(steps, ctx, new, old, "admit")
 

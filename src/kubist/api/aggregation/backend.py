@@ -78,14 +78,14 @@ class ClientPair:
 
     def __init__(self, certificate: str, key: str) -> None:
         self._files = [certificate, key or certificate]
-        self._found: Version = tuple(stamp(self._files))
-        self._version = self._found
+        self._version_of_files: Version = tuple(stamp(self._files))
+        self._version = self._version_of_files
 
     def version(self) -> Version:
         """Value that changes with the files. It stays the same while they cannot be used."""
         version = tuple(stamp(self._files))
-        if version != self._found:
-            self._found = version
+        if version != self._version_of_files:
+            self._version_of_files = version
             self._try(version)
         return self._version
 

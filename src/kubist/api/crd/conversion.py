@@ -30,14 +30,14 @@ class Conversion:
 
     def convert(self, obj: Object, api_version: str) -> Object:
         """Converts `obj` in place with strategy None. The caller must not use it when the CRD has a webhook."""
-        version = self._wanted(obj, api_version)
+        version = self._target_version(obj, api_version)
         if version is None:
             return obj
         obj["apiVersion"] = api_version
         version.coerce(obj)
         return obj
 
-    def _wanted(self, obj: Object, api_version: str) -> Version | None:
+    def _target_version(self, obj: Object, api_version: str) -> Version | None:
         """The version to convert to, or None if the object already has that version. Raises a 500 error if
         the CRD does not list one of the two versions."""
         current = obj.get("apiVersion", "")
@@ -90,7 +90,7 @@ class Conversion:
 
     async def converted(self, obj: Object, api_version: str) -> Object:
         """Converts `obj`, by webhook if the CRD has one. May change `obj`."""
-        version = self._wanted(obj, api_version)
+        version = self._target_version(obj, api_version)
         if version is None:
             return obj
         if self.webhook is None:

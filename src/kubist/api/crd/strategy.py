@@ -15,7 +15,7 @@ from kubist.model.meta import fields, objectmeta, status
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.object import Object
 from kubist.model.meta.objectmeta import raise_generation
-from kubist.model.patch.values import go_type, shown
+from kubist.model.patch.values import format_value, go_type
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
@@ -202,7 +202,7 @@ def _scale_status_errors(version: Version, obj: Object) -> Errors:
     selector = version.scale.get("labelSelectorPath")
     if selector:
         try:
-            _found(obj, selector, str)
+            _value_at(obj, selector, str)
         except _Unfit as error:
             errors.append(fields.invalid(selector, "", str(error)))
     return errors
@@ -210,7 +210,7 @@ def _scale_status_errors(version: Version, obj: Object) -> Errors:
 
 def _replica_errors(obj: Object, path: str) -> Errors:
     try:
-        count = _found(obj, path, int)
+        count = _value_at(obj, path, int)
     except _Unfit as error:
         return [fields.invalid(path, 0, str(error))]
     if count is None:
@@ -226,10 +226,10 @@ def _scale_values(scale: Object, obj: Object) -> tuple[int | None, int, str]:
     """spec.replicas (None if absent), status.replicas (0 if absent) and the label selector ("" if absent).
     Raises a 500 error if a value has the wrong type."""
     try:
-        replicas = _found(obj, scale["specReplicasPath"], int)
-        status_replicas = _found(obj, scale["statusReplicasPath"], int)
+        replicas = _value_at(obj, scale["specReplicasPath"], int)
+        status_replicas = _value_at(obj, scale["statusReplicasPath"], int)
         path = scale.get("labelSelectorPath")
-        selector = _found(obj, path, str) if path else None
+        selector = _value_at(obj, path, str) if path else None
     except _Unfit as error:
         raise status.plain_error(str(error)) from None
     return None if replicas is None else _int32(replicas), _int32(status_replicas or 0), selector or ""
@@ -246,7 +246,7 @@ class _Unfit(Exception):
 _TYPES = {dict: "map[string]interface{}", int: "int64", str: "string"}
 
 
-def _found(obj: Object, path: str, kind: type) -> Any:
+def _value_at(obj: Object, path: str, kind: type) -> Any:
     """The value at a path, or None if the path does not exist. Raises `_Unfit` unless its type is exactly `kind`."""
     parts = path.removeprefix(".").split(".")
     value: Any = obj
@@ -265,4 +265,6 @@ def _expect(value: Any, kind: type, parts: list[str]) -> None:
     if type(value) is not kind:
         what = "<nil>" if value is None else go_type(value)
         where = "." + ".".join(parts)
-        raise _Unfit(f"{where} accessor error: {shown(value)} is of the type {what}, expected {_TYPES[kind]}")
+        raise _Unfit(
+            f"{where} accessor error: {format_value(value)} is of the type {what}, expected {_TYPES[kind]}"
+        )

@@ -73,9 +73,9 @@ class Partial(Metadata):
         return b"".join((self._head, self.bytes(entry), b"}\n"))
 
     def value(self, obj: Object) -> bytes:
-        return orjson.dumps(self.shown(obj), option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(self.partial_object(obj), option=orjson.OPT_APPEND_NEWLINE)
 
-    def shown(self, obj: Object) -> Object:
+    def partial_object(self, obj: Object) -> Object:
         if is_status(obj):
             return obj
         if "items" in obj:
@@ -90,7 +90,9 @@ class Partial(Metadata):
         return b'{"type":"%b","object":%b%b}}\n' % (type.encode(), self._head, self.bytes(entry))
 
     def event_value(self, type: str, obj: Object) -> bytes:
-        return orjson.dumps({"type": type, "object": self.shown(obj)}, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(
+            {"type": type, "object": self.partial_object(obj)}, option=orjson.OPT_APPEND_NEWLINE
+        )
 
 
 class PartialList(Metadata):

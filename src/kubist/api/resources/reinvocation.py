@@ -28,10 +28,10 @@ class Round:
 class Reinvocation:
     """Rounds of mutating admission for one request."""
 
-    __slots__ = ("again", "rounds", "wanted")
+    __slots__ = ("again", "is_needed", "rounds")
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.is_needed = False
         self.again = False
         self.rounds: dict[str, Round] = {}
 

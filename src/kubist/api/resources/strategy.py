@@ -231,7 +231,7 @@ class Strategy(Update):
         already marked. None: the usual deletion applies."""
         return None
 
-    def held(self, obj: Object) -> bool:
+    def blocks_removal(self, obj: Object) -> bool:
         """Whether a marked object of such a kind must not be removed yet."""
         return bool(obj["metadata"].get("finalizers"))
 

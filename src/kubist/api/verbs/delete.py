@@ -37,7 +37,7 @@ async def delete(ctx: ResourceRequest) -> Response:
     representation = negotiate_representation(ctx, "object")
     options = delete_options(read_delete_options(ctx), ctx.query)
     ctx.dry_run = options.dry_run
-    ctx.options = options.given()
+    ctx.options = options.to_json()
     ctx.resource.strategy.before_delete(ctx, ctx.info.name, options.propagation)
     registry, resource = ctx.api.registry, ctx.resource
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
@@ -83,7 +83,7 @@ async def delete_object(
                 set_propagation_finalizers(ctx, obj["metadata"], options)
             marked = Marked(write=True, waits=True)
         else:
-            marked = Marked(write=False, waits=strategy.held(obj))
+            marked = Marked(write=False, waits=strategy.blocks_removal(obj))
         if ctx.dry_run:
             obj["metadata"]["resourceVersion"] = str(entry.revision)
             if not marked.waits:

@@ -27,7 +27,7 @@ async def deletecollection(ctx: ResourceRequest) -> Response:
     selection = Selection(ctx, chosen)
     options = delete_options(read_delete_options(ctx), ctx.query)
     ctx.dry_run = options.dry_run
-    ctx.options = options.given()
+    ctx.options = options.to_json()
     ctx.resource.strategy.before_delete(ctx, "", options.propagation)
     if not (chosen.limit or chosen.continue_ or chosen.resource_version_match):
         chosen.resource_version_match = "Exact"  # as for any list that is read in chunks

@@ -14,7 +14,7 @@ def is_finalized(ctx: ResourceRequest, new: Object, old: Object) -> bool:
     before = old["metadata"]
     if "deletionTimestamp" not in before or before.get("deletionGracePeriodSeconds"):
         return False
-    return not ctx.resource.strategy.held(new)
+    return not ctx.resource.strategy.blocks_removal(new)
 
 
 def set_propagation_finalizers(ctx: ResourceRequest, metadata: Object, options: DeleteOptions) -> None:

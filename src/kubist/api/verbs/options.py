@@ -220,7 +220,7 @@ class DeleteOptions:
             return "Orphan" if self.orphan_dependents else "Background"
         return self.propagation_policy
 
-    def given(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Options as a DeleteOptions object."""
         obj: dict[str, Any] = {
             "dryRun": ["All"] if self.dry_run else None,

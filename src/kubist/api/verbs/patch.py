@@ -33,7 +33,7 @@ from kubist.model.meta.fields import FieldError
 from kubist.model.meta.numerals import odd_number, rounded, written
 from kubist.model.meta.object import Object
 from kubist.model.patch import jsonpatch, merge, strategic
-from kubist.model.patch.values import shown
+from kubist.model.patch.values import format_value
 from kubist.model.schema.decode import restored
 from kubist.model.schema.leaves import KEEP_EMPTY, WRAP
 from kubist.model.schema.mistakes import first_mistake
@@ -86,7 +86,7 @@ class Change:
         """422 of a patch whose result cannot be an object of the kind. It shows the result; of a strategic merge,
         the patch."""
         if self.kind == STRATEGIC:
-            text = shown(self._document)
+            text = format_value(self._document)
         else:
             text = str(self.text())
             for char in "<>&":

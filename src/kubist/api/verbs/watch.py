@@ -81,7 +81,7 @@ class Watcher:
         self.ctx = ctx
         self.collection = collection
         self.selection = selection
-        self.shown = representation
+        self.representation = representation
         self.options = options
         self.bookmarks = options.allow_watch_bookmarks
         low = ctx.api.config.min_request_timeout
@@ -157,11 +157,11 @@ class Watcher:
                 self.seat.initialized()
 
     def _start(self, writer: StreamWriter) -> None:
-        if not self.shown.watchable:
+        if not self.representation.watchable:
             writer.close()
             return
         if self.error is not None:
-            writer.write(self.shown.event_value("ERROR", self.error.status()))
+            writer.write(self.representation.event_value("ERROR", self.error.status()))
             writer.close()
             return
         self.watchers.setdefault(self.collection.kind.prefix, set()).add(self)
@@ -229,7 +229,7 @@ class Watcher:
         self._send_more_state()
 
     def _send_more_state(self) -> None:
-        writer, state, event, size = self.writer, self._state, self.shown.event, 0
+        writer, state, event, size = self.writer, self._state, self.representation.event, 0
         if writer is None or state is None:
             return
         left = length_hint(state)
@@ -266,7 +266,7 @@ class Watcher:
             self._cut_off()
 
     def _deliver(self, changes: Iterable[Change]) -> None:
-        matches, event, after = self.selection.matches, self.shown.shared_event, self.after
+        matches, event, after = self.selection.matches, self.representation.shared_event, self.after
         converting = self._converting()
         out = []
         for change in changes:
@@ -321,13 +321,13 @@ class Watcher:
                     assert not isinstance(entry, bytes)
                 versioned = await entry_in_request_version(self.ctx, entry)
             except status.APIError as error:
-                self._write([self.shown.event_value("ERROR", error.status())])
+                self._write([self.representation.event_value("ERROR", error.status())])
                 self.end()
                 return
             if change is None:
-                self._write([self.shown.event(type_, versioned)])
+                self._write([self.representation.event(type_, versioned)])
             else:
-                self._write([self.shown.shared_event(type_, change, versioned)])
+                self._write([self.representation.shared_event(type_, change, versioned)])
 
     def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
         resource = self.ctx.resource
@@ -338,7 +338,7 @@ class Watcher:
         obj.update(decode(resource.schema, {}) if not resource.custom else {})
         obj["metadata"] = metadata
         resource.strategy.complete_bookmark(obj)
-        return self.shown.event_value("BOOKMARK", obj)
+        return self.representation.event_value("BOOKMARK", obj)
 
     def _write_bookmark(self, bookmark: bytes) -> None:
         """Send a bookmark, after the events of earlier versions that wait for their conversion."""

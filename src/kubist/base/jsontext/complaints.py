@@ -48,15 +48,15 @@ class Place:
 class Complaints:
     """Complaints in the order of the text, without duplicates."""
 
-    __slots__ = ("_room", "found")
+    __slots__ = ("_room", "messages")
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.messages: list[str] = []
         self._room = LIMIT_TEXT
 
     @property
     def full(self) -> bool:
-        return self._room < 0 or len(self.found) >= LIMIT
+        return self._room < 0 or len(self.messages) >= LIMIT
 
     def add(self, what: str, place: Place) -> None:
         """Adds a complaint. `what` is "unknown" or "duplicate"."""
@@ -65,7 +65,7 @@ class Complaints:
         place.reported += (what,)
         complaint = f"{what} field {quoted(place.path())}"
         self._room -= len(complaint)
-        self.found.append(complaint)
+        self.messages.append(complaint)
 
 
 class Repeats:
@@ -131,7 +131,7 @@ class Repeats:
         complaints = Complaints()
         if self._pairs:
             self._find(value, Place(), complaints)
-        return complaints.found
+        return complaints.messages
 
     def _find(self, value: Any, place: Place, complaints: Complaints) -> None:
         if complaints.full:

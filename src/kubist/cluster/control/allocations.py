@@ -69,7 +69,7 @@ class Allocations:
 
     async def _addresses(self, services: list[Object]) -> None:
         group = service_addresses.GROUP
-        used = {ip: service for service in services for ip in service_addresses.held(service)}
+        used = {ip: service for service in services for ip in service_addresses.addresses_of(service)}
         recorded = {
             address["metadata"]["name"]
             for address in self._objects.list("ipaddresses", group=group)

@@ -123,9 +123,9 @@ class Loop:
             await self.reconcile(key)
             failed = False
         except (APIError, StoreError) as error:
-            log.info("%s: %s: %s", self.name, shown(key), error)
+            log.info("%s: %s: %s", self.name, format_key(key), error)
         except Exception:
-            log.exception("%s: %s", self.name, shown(key))
+            log.exception("%s: %s", self.name, format_key(key))
         finally:
             self.queue.done(key, failed=failed)
 
@@ -136,7 +136,7 @@ def entry_of(change: Change) -> Entry:
     return entry
 
 
-def shown(key: Hashable) -> str:
+def format_key(key: Hashable) -> str:
     return "/".join(str(part) for part in key if part) if isinstance(key, tuple) else str(key)
 
 

@@ -167,9 +167,9 @@ def tainted(node: Object, now: str, *, evict: bool) -> Object | None:
     """The node with the taints of its conditions. None if it has them. `evict`: taints may evict pods."""
     conditions = node["status"].get("conditions") or ()
     expected = {
-        (TAINTS[held["type"], held["status"]], "NoSchedule")
-        for held in conditions
-        if (held.get("type"), held.get("status")) in TAINTS
+        (TAINTS[condition["type"], condition["status"]], "NoSchedule")
+        for condition in conditions
+        if (condition.get("type"), condition.get("status")) in TAINTS
     }
     if node["spec"].get("unschedulable"):
         expected.add((UNSCHEDULABLE, "NoSchedule"))
@@ -181,11 +181,11 @@ def tainted(node: Object, now: str, *, evict: bool) -> Object | None:
         expected.add((NOT_READY, "NoSchedule"))
     ours = {(key, "NoSchedule") for key in (*TAINTS.values(), UNSCHEDULABLE)}
     ours |= {(NOT_READY, "NoExecute"), (UNREACHABLE, "NoExecute")}
-    held = node["spec"].get("taints") or []
-    kept = [t for t in held if (t["key"], t.get("effect")) not in ours - expected]
+    old_taints = node["spec"].get("taints") or []
+    kept = [t for t in old_taints if (t["key"], t.get("effect")) not in ours - expected]
     missing = sorted(expected - {(taint["key"], taint.get("effect")) for taint in kept})
     taints = [*kept, *({"key": key, "effect": effect, "timeAdded": now} for key, effect in missing)]
-    if taints == held:
+    if taints == old_taints:
         return None
     if taints:
         node["spec"]["taints"] = taints

@@ -33,7 +33,7 @@ class Queue(Generic[K]):
     ) -> None:
         self._clock = clock or SYSTEM
         self._ready: Order[K] = deque() if order is None else order
-        self._wanted: set[K] = set()
+        self._pending: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[Clock, dict[K, tuple[float, Timer]]] = {SYSTEM: {}, self._clock: {}}
@@ -41,9 +41,9 @@ class Queue(Generic[K]):
         """Called whenever a key becomes ready."""
 
     def add(self, key: K) -> None:
-        if key in self._wanted:
+        if key in self._pending:
             return
-        self._wanted.add(key)
+        self._pending.add(key)
         if key not in self._active:
             self._ready.append(key)
             self._arrived()
@@ -75,13 +75,13 @@ class Queue(Generic[K]):
         if not self._ready:
             return None
         key = self._ready.popleft()
-        self._wanted.discard(key)
+        self._pending.discard(key)
         self._active.add(key)
         return key
 
     def done(self, key: K, *, failed: bool = False) -> None:
         self._active.discard(key)
-        if key in self._wanted:
+        if key in self._pending:
             self._ready.append(key)
             self._arrived()
         if not failed:

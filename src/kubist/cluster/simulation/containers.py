@@ -107,7 +107,7 @@ def _mount_status(mount: Object) -> Object:
 
 
 def started_status(pod: Object, container: Object, old_status: Object | None, stamp: str) -> Object:
-    """Status of a container that starts. `held` is its status until now."""
+    """Status of a container that starts. `old_status` is its status until now."""
     restarts = 0
     last: Object = {}
     if old_status is not None:

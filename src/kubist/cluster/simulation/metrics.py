@@ -80,7 +80,7 @@ class NodeMetrics(_Metrics):
                 usages[node] = {name: sums[name] + amount for name, amount in total(usage_of(pod)).items()}
         for name, node in self._simulated_nodes().items():
             usage = usages.get(name, {"cpu": ZERO, "memory": ZERO})
-            yield {**self._object("NodeMetrics", node), "usage": _shown(usage)}
+            yield {**self._object("NodeMetrics", node), "usage": _format_usage(usage)}
 
 
 class PodMetrics(_Metrics):
@@ -90,9 +90,9 @@ class PodMetrics(_Metrics):
         for pod in self._api.cluster.list("pods", namespace or None):
             usages = usage_of(pod) if pod["spec"].get("nodeName") in nodes else {}
             if usages:
-                containers = [{"name": name, "usage": _shown(usage)} for name, usage in usages.items()]
+                containers = [{"name": name, "usage": _format_usage(usage)} for name, usage in usages.items()]
                 yield {**self._object("PodMetrics", pod), "containers": containers}
 
 
-def _shown(usage: Usage) -> Object:
+def _format_usage(usage: Usage) -> Object:
     return {name: str(amount) for name, amount in usage.items()}

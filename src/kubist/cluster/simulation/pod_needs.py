@@ -45,18 +45,18 @@ def missing_for(pod: Object, lookup: Lookup) -> Missing | None:
     for part in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(part) or ():
             if ("env" in container or "envFrom" in container) and (problem := search.environment(container)):
-                search.found.containers[container["name"]] = problem
+                search.missing.containers[container["name"]] = problem
     for secret in spec.get("imagePullSecrets") or ():
         if (name := secret.get("name")) and lookup(SECRETS, name) is None:
-            search.found.pull_secrets.append(name)
-    return search.found if search.found.objects or search.found.pull_secrets else None
+            search.missing.pull_secrets.append(name)
+    return search.missing if search.missing.objects or search.missing.pull_secrets else None
 
 
 class _Search:
     def __init__(self, namespace: str, lookup: Lookup) -> None:
         self.namespace = namespace
         self.lookup = lookup
-        self.found = Missing()
+        self.missing = Missing()
 
     def volume(self, volume: Object, service_account: str, pod: Object) -> None:
         name = volume["name"]
@@ -76,7 +76,7 @@ class _Search:
         elif "ephemeral" in volume:
             claim = f"{pod['metadata'].get('name', '')}-{name}"
         if claim and (problem := self.claim(claim)):
-            self.found.volumes.append(
+            self.missing.volumes.append(
                 f"Unable to attach or mount volumes: unmounted volumes=[{name}], unattached volumes=[], "
                 f"failed to process volumes=[{name}]: error processing PVC {self.namespace}/{claim}: {problem}"
             )
@@ -86,7 +86,7 @@ class _Search:
             self.fail_setup(name, problem)
 
     def fail_setup(self, name: str, problem: str) -> None:
-        self.found.volumes.append(f'MountVolume.SetUp failed for volume "{name}" : {problem}')
+        self.missing.volumes.append(f'MountVolume.SetUp failed for volume "{name}" : {problem}')
 
     def projected(self, projected: Object, service_account: str) -> list[str]:
         problems = []
@@ -98,7 +98,7 @@ class _Search:
             elif "secret" in source:
                 problem = self.source(SECRETS, source["secret"])
             elif "serviceAccountToken" in source and self.lookup(SERVICE_ACCOUNTS, service_account) is None:
-                self.found.objects.add((SERVICE_ACCOUNTS, service_account))
+                self.missing.objects.add((SERVICE_ACCOUNTS, service_account))
                 problem = f'failed to fetch token: serviceaccounts "{service_account}" not found'
             if problem:
                 problems.append(problem)
@@ -114,7 +114,7 @@ class _Search:
             return ""
         for item in source.get("items") or ():
             if not _has_key(obj, item["key"]):
-                self.found.objects.add((resource, name))
+                self.missing.objects.add((resource, name))
                 if resource == CONFIG_MAPS:
                     return f"configmap references non-existent config key: {item['key']}"
                 return f"references non-existent secret key: {item['key']}"
@@ -123,10 +123,10 @@ class _Search:
     def claim(self, name: str) -> str:
         claim = self.lookup(CLAIMS, name)
         if claim is None:
-            self.found.objects.add((CLAIMS, name))
+            self.missing.objects.add((CLAIMS, name))
             return f'failed to fetch PVC from API server: persistentvolumeclaims "{name}" not found'
         if (claim.get("status") or {}).get("phase") != "Bound":
-            self.found.objects.add((CLAIMS, name))
+            self.missing.objects.add((CLAIMS, name))
             return "PVC is not bound"
         return ""
 
@@ -158,12 +158,12 @@ class _Search:
             if obj is None:
                 return self.absent(resource, name)
             if not _has_key(obj, reference["key"]):
-                self.found.objects.add((resource, name))
+                self.missing.objects.add((resource, name))
                 return f"couldn't find key {reference['key']} in {kind} {self.namespace}/{name}"
         return ""
 
     def absent(self, resource: str, name: str) -> str:
-        self.found.objects.add((resource, name))
+        self.missing.objects.add((resource, name))
         kind = "configmap" if resource == CONFIG_MAPS else "secret"
         return f'{kind} "{name}" not found'
 

@@ -183,7 +183,7 @@ def map_key(key: Any) -> Any:
 def index(container: Any, key: Any) -> Any:
     if isinstance(container, list):
         if isinstance(key, bool) or not isinstance(key, int):
-            raise EvaluationError(f"unsupported index: {shown(key)}")
+            raise EvaluationError(f"unsupported index: {text_of(key)}")
         if not 0 <= key < len(container):
             raise EvaluationError(f"index out of bounds: {int(key)}")
         return container[int(key)]
@@ -194,7 +194,7 @@ def index(container: Any, key: Any) -> Any:
                 return container[entry_key]
         except TypeError:
             pass
-        raise EvaluationError(f"no such key: {shown(key)}")
+        raise EvaluationError(f"no such key: {text_of(key)}")
     if isinstance(container, Optional):
         return optional_index(container, key)
     raise NoSuchOverload("_[_]")
@@ -222,7 +222,7 @@ def contained(item: Any, container: Any) -> bool:
     raise NoSuchOverload("@in")
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     return (
         value
         if isinstance(value, str)
@@ -259,7 +259,7 @@ def map_insert(target: dict[Any, Any], *entry: Any) -> dict[Any, Any]:
     added = {entry[0]: entry[1]} if len(entry) == 2 else entry[0]
     for key in added:
         if key in target:
-            raise EvaluationError(f"insert failed: key {shown(key)} already exists")
+            raise EvaluationError(f"insert failed: key {text_of(key)} already exists")
     return target | added
 
 

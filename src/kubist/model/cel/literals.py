@@ -38,10 +38,10 @@ def check_elements(node: Node, error: Report) -> None:
         return
     groups: list[list[tuple[Node, Type]]] = []
     if isinstance(node, ListNode):
-        groups = [[(e, _held(e.type, i in node.optional)) for i, e in enumerate(node.elements)]]
+        groups = [[(e, _member_type(e.type, i in node.optional)) for i, e in enumerate(node.elements)]]
     elif isinstance(node, MapNode):
         keys = [(key, key.type) for key, _ in node.entries]
-        values = [(v, _held(v.type, i in node.optional)) for i, (_, v) in enumerate(node.entries)]
+        values = [(v, _member_type(v.type, i in node.optional)) for i, (_, v) in enumerate(node.entries)]
         groups = [keys, values]
     for types in groups:
         for place, type_ in types[1:]:
@@ -73,5 +73,5 @@ def check_argument(node: Call, error: Report, pattern: Callable[[str], Any]) -> 
         error(literal, "invalid matches argument")
 
 
-def _held(type_: Type, optional: bool) -> Type:
+def _member_type(type_: Type, optional: bool) -> Type:
     return type_.params[0] if optional and is_optional(type_) else type_

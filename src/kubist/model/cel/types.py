@@ -121,7 +121,7 @@ def substitute(type_: Type, bindings: Bindings, *, free_to_dyn: bool = False) ->
 
 
 def assignable(source: Type, target: Type, bindings: Bindings) -> bool:
-    """Whether a value of type `given` fits type `wanted`. Binds type parameters, even on failure."""
+    """Whether a value of type `source` fits type `target`. Binds type parameters, even on failure."""
     if source is target:
         return True
     if source.kind == "param" or target.kind == "param":

@@ -39,15 +39,15 @@ class Shape(NamedTuple):
 
 def first_mistake(schema: Schema, data: bytes) -> DecodeError | None:
     """First error in a message of a type. None if there is none."""
-    return _found(lambda: _struct(schema)(data))
+    return _mistake_of(lambda: _struct(schema)(data))
 
 
 def envelope_mistake(data: bytes) -> DecodeError | None:
     """First error in the envelope of an object. None if there is none."""
-    return _found(lambda: _message("Unknown", _UNKNOWN)(data))
+    return _mistake_of(lambda: _message("Unknown", _UNKNOWN)(data))
 
 
-def _found(walk: Callable[[], None]) -> DecodeError | None:
+def _mistake_of(walk: Callable[[], None]) -> DecodeError | None:
     try:
         walk()
     except DecodeError as error:

@@ -35,7 +35,7 @@ class FieldError:
         return cause if self.field else {"reason": self.reason, "message": self.body}
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Bad value in the form of error messages: strings quoted, numbers bare, other values as compact JSON."""
     if value is None:
         return "null"
@@ -52,7 +52,7 @@ def _shown(value: Any) -> str:
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    message = f"Invalid value: {_shown(value)}"
+    message = f"Invalid value: {_format_value(value)}"
     return FieldError("FieldValueInvalid", field, f"{message}: {detail}" if detail else message)
 
 
@@ -67,15 +67,15 @@ def forbidden(field: str, detail: str = "") -> FieldError:
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_format_value(value)}")
 
 
 def not_found(field: str, value: Any) -> FieldError:
-    return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+    return FieldError("FieldValueNotFound", field, f"Not found: {_format_value(value)}")
 
 
 def not_supported(field: str, value: Any, valid: Sequence[str]) -> FieldError:
-    body = f"Unsupported value: {_shown(value)}"
+    body = f"Unsupported value: {_format_value(value)}"
     if valid:
         body += ": supported values: " + ", ".join(quoted(v) for v in valid)
     return FieldError("FieldValueNotSupported", field, body)

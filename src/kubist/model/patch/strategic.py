@@ -12,7 +12,7 @@ import orjson
 from kubist.base.jsontext.json import json_type
 from kubist.model.meta.object import Object
 from kubist.model.patch.errors import MalformedPatch, PatchFailed, UnclassifiedError
-from kubist.model.patch.values import go_type, shown
+from kubist.model.patch.values import format_value, go_type
 from kubist.model.schema.node import Schema
 
 _DIRECTIVE = "$patch"
@@ -82,8 +82,10 @@ def _replaced_map(patch: Object) -> Object:
 
 
 def _unknown_directive(directive: Any, patch: Object) -> UnclassifiedError:
-    named = directive if isinstance(directive, str) else f"%!s({go_type(directive)}={shown(directive)})"
-    return UnclassifiedError(f"unknown patch type: {named} in map: {shown(patch)}")
+    named = (
+        directive if isinstance(directive, str) else f"%!s({go_type(directive)}={format_value(directive)})"
+    )
+    return UnclassifiedError(f"unknown patch type: {named} in map: {format_value(patch)}")
 
 
 def _retain_keys(merged: Object, patch: Object) -> None:
@@ -187,7 +189,7 @@ def _of_maps(*lists: list[Any]) -> bool:
     if not kinds:
         raise UnclassifiedError("no elements in any of the given slices")
     if len(kinds) > 1:
-        raise UnclassifiedError(f"list element types are not identical: {shown(list(lists))}")
+        raise UnclassifiedError(f"list element types are not identical: {format_value(list(lists))}")
     return dict in kinds
 
 
@@ -200,7 +202,7 @@ def _key_of(element: Any, key: str) -> Any:
     if not isinstance(element, dict):
         raise UnclassifiedError(f"expected a {go_type({})}, but received a {go_type(element)}")
     if key not in element:
-        raise UnclassifiedError(f"map: {shown(element)} does not contain declared merge key: {key}")
+        raise UnclassifiedError(f"map: {format_value(element)} does not contain declared merge key: {key}")
     return _identity(element[key])
 
 
@@ -249,7 +251,7 @@ def _merge_elements(original: list[Any], patch: list[Any], key: str, schema: Sch
 
 
 def _ordered(merged: list[Any], patch_list: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Elements in the order of `wanted`. Elements that `wanted` does not name keep the order of `live`."""
+    """Elements in the order of `patch_list`. Elements that `patch_list` does not name keep the order of `live`."""
     if key:
         identities = [_key_of(element, key) for element in merged]
         wanted_at = _places([_key_of(element, key) for element in patch_list])
@@ -326,6 +328,6 @@ def _check_order(elements: list[Any], order: list[Any], key: str) -> None:
             continue
         place = places.get(_key_of(element, key) if key else _identity(element), -1)
         if place <= last:
-            what = f"{shown(elements)}\n doesn't match {_ELEMENT_ORDER} list:\n{shown(order)}\n"
+            what = f"{format_value(elements)}\n doesn't match {_ELEMENT_ORDER} list:\n{format_value(order)}\n"
             raise UnclassifiedError(f"The order in patch list:\n{what}")
         last = place

@@ -34,12 +34,12 @@ def go_type(value: Any) -> str:
     return _GO_TYPES.get(type(value), "%!s(<nil>)")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Value in Go's %v form: maps as `map[a:1 b:2]`, lists as `[1 2]`."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{shown(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{format_value(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(shown(item) for item in value)}]"
+        return f"[{' '.join(format_value(item) for item in value)}]"
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
@@ -58,4 +58,4 @@ def go_syntax(value: Any) -> str:
         return f"{_GO_TYPES[list]}{{{', '.join(map(go_syntax, value))}}}"
     if value is None:
         return "interface {}(nil)"
-    return quoted(value) if isinstance(value, str) else shown(value)
+    return quoted(value) if isinstance(value, str) else format_value(value)

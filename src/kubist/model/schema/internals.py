@@ -40,19 +40,19 @@ def internal_form(type: str, value: Any) -> Any:
 
     A very large value is returned unchanged, because its internal form is up to 100 times as large.
     """
-    return value if orjson.dumps(value).count(b"{") > MOST_OBJECTS else _shown(type, value)
+    return value if orjson.dumps(value).count(b"{") > MOST_OBJECTS else _internal_value(type, value)
 
 
-def _shown(type: str, value: Any) -> Any:
+def _internal_value(type: str, value: Any) -> Any:
     if type.startswith("*"):
-        return None if value is None else _shown(type[1:], value)
+        return None if value is None else _internal_value(type[1:], value)
     if type == "[]byte" or type == "nullable":
         return value
     if type.startswith("[]"):
-        return None if value is None else [_shown(type[2:], item) for item in value]
+        return None if value is None else [_internal_value(type[2:], item) for item in value]
     if type.startswith("map["):
         inner = type.partition("]")[2]
-        return None if value is None else {key: _shown(inner, value[key]) for key in sorted(value)}
+        return None if value is None else {key: _internal_value(inner, value[key]) for key in sorted(value)}
     if type in _ZEROS:
         return _ZEROS[type] if value is None else value
     if type == "tagged":
@@ -67,7 +67,7 @@ def _struct(name: str, value: Any) -> Object:
     result: Object = {}
     for go_name, json_name, type in _structs()[name]:
         if go_name:
-            result[go_name] = _shown(type, value.get(json_name))
+            result[go_name] = _internal_value(type, value.get(json_name))
         elif type == "metadata":
             result |= value.get("metadata") or {}
         else:

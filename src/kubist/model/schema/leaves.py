@@ -47,7 +47,7 @@ class WrongType(Exception):
         """`struct`: the expected type is a struct. `own`: the expected type has its own UnmarshalJSON in Go."""
         word = json_type(value)
         self.source = _KINDS.get(type(value), "float64")
-        self.wanted = "struct" if struct else ""
+        self.expected_kind = "struct" if struct else ""
         self.own = own
         if word == "number" and go_type.startswith(("int", "float")):
             word = f"number {value.text if isinstance(value, Literal) else written(value)}"
@@ -66,7 +66,7 @@ class WrongType(Exception):
         go, source = self.go_type, self.source
         if self.own:
             return f"json: cannot unmarshal {self.word} into Go value of type {go}"
-        if self.wanted == "struct":
+        if self.expected_kind == "struct":
             return f"cannot restore struct from: {source}"
         if go.startswith(("map[", "[]")):
             return f"cannot restore {'map' if go[0] == 'm' else 'slice'} from {source}"

@@ -63,7 +63,7 @@ def decode_body(schema: Schema, body: bytes, known: tuple[Any, bool] | None = No
 def decode_value(schema: Schema, value: Any, *options: str) -> Decoded:
     """Object of a parsed value without duplicate keys.
 
-    `asked` may have KEEP_EMPTY, and WRAP: integers that do not fit lose their upper bits instead of being
+    `options` may have KEEP_EMPTY, and WRAP: integers that do not fit lose their upper bits instead of being
     rejected.
     """
     flags: Flags = list(options)
@@ -120,7 +120,7 @@ def resolve(schema: Schema, value: Any, repeats: Repeats) -> tuple[Any, list[str
     """Value without unknown fields, with duplicate fields merged as successive decoding does, and the complaints."""
     report = _Report(repeats)
     try:
-        return report.resolve(schema, value, Place()), report.complaints.found
+        return report.resolve(schema, value, Place()), report.complaints.messages
     except WrongType as error:
         raise DecodeError(str(error)) from None
 

@@ -242,7 +242,7 @@ class Cluster:
         url = (f"https://{host}" if host else self._host.url) + logical_server.prefix(self.name)
         return credentials.kubeconfig(self.name, url, ca, self.token)
 
-    def shown(self) -> Object:
+    def to_json(self) -> Object:
         """The cluster as the control API shows it."""
         record = self.record
         state = "Running" if self.server is not None else "Unloaded"
@@ -255,7 +255,7 @@ class Cluster:
             "created": format_time(int(record.created)),
             "controllers": list(record.controllers),
             "workloads": record.workloads,
-            "limits": record.limits.shown(),
+            "limits": record.limits.to_json(),
         }
         if record.expires is not None:
             info["expires"] = format_time(int(record.expires))

@@ -63,7 +63,7 @@ class Hosting(Server):
         await clusters.start()
         ClustersAPI(clusters, config.root_ca_file).register(self.bench.control)
         self.clusters = clusters
-        self._router = Router(self, clusters.found)
+        self._router = Router(self, clusters.by_name)
         self._switch_outermost()
 
     def _outermost(self) -> Application:
@@ -147,23 +147,23 @@ class ClustersAPI:
 
     async def _list(self, _: Call) -> Object:
         """All clusters."""
-        clusters = self._clusters.found
-        return {"items": [clusters[name].shown() for name in sorted(clusters)]}
+        clusters = self._clusters.by_name
+        return {"items": [clusters[name].to_json() for name in sorted(clusters)]}
 
     async def _create(self, call: Call) -> Object:
         """Creates a cluster and returns its kubeconfig."""
         # Long manifests in YAML are parsed in a worker thread.
         request = await away(len(call.request.body) > LONG, spec.read_spec, call, self._clusters.has_disk)
         cluster = await self._clusters.create(request)
-        return cluster.shown() | {"kubeconfig": self._kubeconfig_of(cluster, call)}
+        return cluster.to_json() | {"kubeconfig": self._kubeconfig_of(cluster, call)}
 
     async def _get(self, call: Call) -> Object:
         """One cluster."""
-        return self._clusters.get(call.params["name"]).shown()
+        return self._clusters.get(call.params["name"]).to_json()
 
     async def _delete(self, call: Call) -> Object:
         """Deletes a cluster with all its data."""
-        return (await self._clusters.delete(call.params["name"])).shown()
+        return (await self._clusters.delete(call.params["name"])).to_json()
 
     async def _kubeconfig(self, call: Call) -> Object:
         """Kubeconfig of the administrator of a cluster."""

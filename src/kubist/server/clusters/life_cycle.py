@@ -46,7 +46,7 @@ class Clusters:
         self._host = host
         self._directory = directory
         self._memory = Path()
-        self.found: dict[str, Cluster] = {}
+        self.by_name: dict[str, Cluster] = {}
         self._reserved: set[str] = set()
         """Names of clusters that are being created."""
         self._without_clients: list[Cluster] = []
@@ -68,7 +68,7 @@ class Clusters:
         else:
             for record, directory, token in await asyncio.to_thread(self._read, self._directory):
                 cluster = Cluster(self._host, record, directory, token, self._loaded)
-                self.found[record.name] = cluster
+                self.by_name[record.name] = cluster
                 self._expect(cluster)
             self._memory = self._directory / f"{HIDDEN}memory"
             files.make_directory(self._memory)
@@ -111,13 +111,13 @@ class Clusters:
             task.cancel()
         await self._templates.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(cluster.close() for cluster in self.found.values()), return_exceptions=True)
-        self.found.clear()
+        await asyncio.gather(*(cluster.close() for cluster in self.by_name.values()), return_exceptions=True)
+        self.by_name.clear()
         await asyncio.to_thread(shutil.rmtree, self._memory, True)
 
     def get(self, name: str) -> Cluster:
         """A cluster by its name. Raises 404."""
-        cluster = self.found.get(name)
+        cluster = self.by_name.get(name)
         if cluster is None:
             raise status.not_found(GROUP, RESOURCE, name)
         return cluster
@@ -125,11 +125,11 @@ class Clusters:
     async def create(self, spec: Spec) -> Cluster:
         """Creates a cluster. If that fails, nothing is left of it."""
         name = spec.name or self._generate()
-        if name in self.found or name in self._reserved:
+        if name in self.by_name or name in self._reserved:
             raise _taken(name)
-        if len(self.found) + len(self._reserved) >= MOST:
+        if len(self.by_name) + len(self._reserved) >= MOST:
             raise status.forbidden(GROUP, RESOURCE, name, f"there are already {MOST} clusters")
-        source = self.found.get(spec.fork)
+        source = self.by_name.get(spec.fork)
         if spec.fork and source is None:
             raise unknown("fork", spec.fork)
         self._reserved.add(name)
@@ -141,7 +141,7 @@ class Clusters:
     def _generate(self) -> str:
         while True:
             name = names.generate(GENERATED)
-            if name not in self.found and name not in self._reserved:
+            if name not in self.by_name and name not in self._reserved:
                 return name
 
     def _record(self, name: str, spec: Spec, source: Cluster | None) -> Record:
@@ -180,14 +180,14 @@ class Clusters:
                 await asyncio.shield(cluster.close())
             await asyncio.to_thread(shutil.rmtree, directory, True)
             raise
-        self.found[record.name] = cluster
+        self.by_name[record.name] = cluster
         self._expect(cluster)
         return cluster
 
     async def delete(self, name: str) -> Cluster:
         """Deletes a cluster. Its streams end, and its files are gone when this returns."""
         cluster = self.get(name)
-        del self.found[name]
+        del self.by_name[name]
         self._reserved.add(name)
         try:
             await asyncio.shield(self._spawn(self._remove(cluster)))
@@ -252,7 +252,7 @@ class Clusters:
         """Deletes and unloads everything that is due, and sets the timer again."""
         self._timer = None
         now, idle = self._host.clock.now(), self._host.config.clusters_idle_timeout
-        for cluster in list(self.found.values()):
+        for cluster in list(self.by_name.values()):
             expires = cluster.record.expires
             if expires is not None and expires <= now:
                 self._spawn(self._expire(cluster))
@@ -264,7 +264,7 @@ class Clusters:
             self._expect(cluster)
 
     async def _expire(self, cluster: Cluster) -> None:
-        if self.found.get(cluster.name) is cluster:
+        if self.by_name.get(cluster.name) is cluster:
             log.info("the time to live of the cluster %s is over", cluster.name)
             await self.delete(cluster.name)
 

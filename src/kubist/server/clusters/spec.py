@@ -49,7 +49,7 @@ class Limits:
     bytes: Count = 0
     requests_per_second: Count = 0
 
-    def shown(self) -> Object:
+    def to_json(self) -> Object:
         pairs = (
             ("objects", self.objects),
             ("bytes", self.bytes),

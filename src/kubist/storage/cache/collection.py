@@ -78,7 +78,7 @@ class Collection:
         """`window` holds all changes after this revision."""
         self._window_bytes = 0
         self._loading: asyncio.Task[None] | None = None
-        self._held: list[Event] = []
+        self._delayed: list[Event] = []
         self._subscribers: dict[object, Subscriber] = {}
         self._indexes = LabelIndexes()
         self._pasts: dict[int, Past] = {}
@@ -98,7 +98,7 @@ class Collection:
     async def _load(self) -> None:
         cache = self.cache
         while not self.loaded:
-            self._held.clear()
+            self._delayed.clear()
             self.read_anew()
             resets = cache.resets
             try:
@@ -110,7 +110,7 @@ class Collection:
             await cache.catch_up()
             if resets == cache.resets:
                 self.fill(items, revision)
-                events, self._held = self._held, []
+                events, self._delayed = self._delayed, []
                 self.apply([event for event in events if event.revision > revision])
 
     async def _scan(self) -> tuple[list[tuple[str, Entry]], int]:
@@ -193,7 +193,7 @@ class Collection:
         """Applies these changes in order and notifies the subscribers."""
         if not self.loaded:
             if self._loading is not None:
-                self._held += events
+                self._delayed += events
             return
         self._tell([change for event in events if (change := self._apply(event)) is not None])
 

@@ -110,7 +110,7 @@ class EtcdStore:
         self._asking: asyncio.Task[int] | None = None
         self._asking_next: asyncio.Task[int] | None = None
         self._fencing: asyncio.Task[None] | None = None
-        self._wanted = 0
+        self._newest_revision = 0
         self._following = asyncio.Event()
         self._trouble = "no answer"
         self._open = True
@@ -288,8 +288,8 @@ class EtcdStore:
             self._last_change = revision
             self._following.set()
         self._hub.publish(revision, events)
-        if 0 < self._wanted <= revision:
-            self._wanted = 0
+        if 0 < self._newest_revision <= revision:
+            self._newest_revision = 0
             self._hub.expect_progress(PROGRESS_SECONDS)
 
     async def _write_fence(self) -> None:
@@ -340,7 +340,7 @@ class EtcdStore:
         if revision <= self._hub.revision:
             self._hub.expect_progress(PROGRESS_SECONDS)
             return
-        self._wanted = max(self._wanted, revision)
+        self._newest_revision = max(self._newest_revision, revision)
         if self._prefix and (self._fencing is None or self._fencing.done()):
             self._fencing = asyncio.create_task(self._reach(revision))
 

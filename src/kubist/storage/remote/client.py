@@ -45,7 +45,7 @@ class RemoteStore:
     async def open(self) -> None:
         self._connected = asyncio.Event()
         self._frames: ipc.Frames | None = None
-        self._asked: dict[int, asyncio.Future[Any]] = {}
+        self._pending: dict[int, asyncio.Future[Any]] = {}
         self._count = ipc.FEED
         self._open = True
         self._give_up_timer = asyncio.get_running_loop().call_later(0.0, lambda: None)
@@ -132,7 +132,7 @@ class RemoteStore:
             await self._wait()
         assert self._frames is not None
         self._count += 1
-        answer = self._asked[self._count] = asyncio.get_running_loop().create_future()
+        answer = self._pending[self._count] = asyncio.get_running_loop().create_future()
         self._frames.send(ipc.frame(self._count, *request))
         return await answer
 
@@ -175,7 +175,7 @@ class RemoteStore:
 
     def _settle(self) -> None:
         """Fails all pending requests, because no response will come."""
-        answers, self._asked = self._asked, {}
+        answers, self._pending = self._pending, {}
         for answer in answers.values():
             if not answer.done():
                 answer.set_exception(_Lost() if self._open else Unavailable("the store is closed"))
@@ -185,7 +185,7 @@ class RemoteStore:
         if number == ipc.FEED:
             self._fed(kind, value)
             return
-        answer = self._asked.pop(number)
+        answer = self._pending.pop(number)
         if answer.done():
             return
         if kind:

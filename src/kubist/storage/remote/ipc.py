@@ -48,7 +48,7 @@ class Frames(asyncio.Protocol):
     def __init__(self, received: Callable[[Message], None], lost: Callable[[], None]) -> None:
         self._received = received
         self._lost = lost
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._sending: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._room: asyncio.Future[None] | None = None
@@ -95,9 +95,9 @@ class Frames(asyncio.Protocol):
             await asyncio.shield(self._room)
 
     def data_received(self, data: bytes) -> None:
-        if self._held:
-            self._held += data
-            data = self._held  # type: ignore[assignment]
+        if self._buffer:
+            self._buffer += data
+            data = self._buffer  # type: ignore[assignment]
         position, end = 0, len(data)
         view = memoryview(data)
         while end - position >= _LENGTH.size:
@@ -108,10 +108,10 @@ class Frames(asyncio.Protocol):
             self._received(marshal.loads(view[start:stop]))
             position = stop
         view.release()
-        if data is self._held:
-            del self._held[:position]
+        if data is self._buffer:
+            del self._buffer[:position]
         elif position < end:
-            self._held += data[position:]
+            self._buffer += data[position:]
 
 
 def pair(kv: KeyValue | None) -> Pair | None:

@@ -141,7 +141,7 @@ class _FaultyWriter:
     def __init__(self, inner: StreamWriter) -> None:
         self._inner = inner
         self._loop = asyncio.get_running_loop()
-        self._held: deque[tuple[float, bytes]] = deque()
+        self._delayed: deque[tuple[float, bytes]] = deque()
         """Events that wait, with the time from which they may be sent."""
         self._held_bytes = 0
         self._on_room: Callable[[], None] | None = None
@@ -176,7 +176,7 @@ class _FaultyWriter:
         """Ends a fault. Held events are sent at once if no other fault holds them."""
         self._cuts.pop(token, None)
         if self._delays.pop(token, None) is not None and not self._delays:
-            self._held = deque((0.0, event) for _, event in self._held)
+            self._delayed = deque((0.0, event) for _, event in self._delayed)
         self._pauses.pop(token, None)
         self._send_due()
 
@@ -200,7 +200,7 @@ class _FaultyWriter:
 
     @on_room.setter
     def on_room(self, callback: Callable[[], None] | None) -> None:
-        if self._held:
+        if self._delayed:
             self._on_room = callback
         else:
             self._inner.on_room = callback
@@ -208,9 +208,9 @@ class _FaultyWriter:
     def write(self, data: bytes) -> None:
         if self.closed:
             return
-        if self._held or self._pauses or self._delays:
+        if self._delayed or self._pauses or self._delays:
             due = self._loop.time() + sum(self._delays.values()) if self._delays else 0.0
-            self._held.append((due, data))
+            self._delayed.append((due, data))
             self._held_bytes += len(data)
             self._send_due()
         else:
@@ -223,7 +223,7 @@ class _FaultyWriter:
     def close(self) -> None:
         """Ends the stream after the held events."""
         self._closing = True
-        if not self._held:
+        if not self._delayed:
             self._inner.close()
 
     def abort(self) -> None:
@@ -243,12 +243,12 @@ class _FaultyWriter:
         now = self._loop.time()
         for token in [token for token, end in self._pauses.items() if end <= now]:
             del self._pauses[token]
-        while self._held and not self._pauses and self._held[0][0] <= now:
-            _, data = self._held.popleft()
+        while self._delayed and not self._pauses and self._delayed[0][0] <= now:
+            _, data = self._delayed.popleft()
             self._held_bytes -= len(data)
             self._inner.write(data)
-        if self._held or self._pauses:
-            due = max(self._pauses.values()) if self._pauses else self._held[0][0]
+        if self._delayed or self._pauses:
+            due = max(self._pauses.values()) if self._pauses else self._delayed[0][0]
             # It looks once a second whether the client is still there, because the events need memory.
             self._timer = self._loop.call_at(min(due, now + 1.0), self._send_due)
             return
@@ -272,7 +272,7 @@ class _FaultyWriter:
             self.abort()
 
     def _forget(self) -> None:
-        self._held.clear()
+        self._delayed.clear()
         self._pauses.clear()
         self._held_bytes = 0
         self._on_room = None

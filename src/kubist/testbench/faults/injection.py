@@ -45,7 +45,7 @@ class Faults:
         """Called when the first rule is added or the last one is removed."""
         self._faults: dict[str, Fault] = {}
         self._ids = itertools.count(1)
-        self._held = 0
+        self._waiting = 0
         self._unused: deque[Fault] = deque(maxlen=MOST_RULES)
         """Removed rules that never acted."""
 
@@ -170,15 +170,15 @@ class Faults:
 
     async def _hold(self, fault: Fault, seconds: float) -> None:
         """Delays a request, in real time, or until the rule is removed."""
-        if self._held >= MOST_HELD:
+        if self._waiting >= MOST_HELD:
             raise status.too_many_requests(f"fault rules delay {MOST_HELD} requests already", 1)
-        self._held += 1
+        self._waiting += 1
         try:
             await asyncio.wait_for(fault.removed.wait(), seconds)
         except TimeoutError:
             pass
         finally:
-            self._held -= 1
+            self._waiting -= 1
 
     async def _serve_under(self, ctx: Context, acting: list[Fault]) -> Answer:
         """Serves a request, then acts on its response."""

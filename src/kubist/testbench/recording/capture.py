@@ -241,14 +241,14 @@ class Recorder:
         recent = itertools.takewhile(lambda change: change.revision > revision, window)
         if ctx.info.verb == "deletecollection":
             prefix = ctx.collection_prefix
-            removed = (found for found in recent if found.new is None and _key(found).startswith(prefix))
+            removed = (change for change in recent if change.new is None and _key(change).startswith(prefix))
             return list(itertools.islice(removed, MOST_DELETED))[::-1]
         key = ctx.resource.key(ctx.namespace, ctx.info.name or ctx.name)
-        found = [change for change in recent if _key(change) == key][::-1]
-        if len(found) > 1 and answer is not None:
+        changes = [change for change in recent if _key(change) == key][::-1]
+        if len(changes) > 1 and answer is not None:
             version = _version(answer)
-            return [change for change in found if change.revision == version] or found[-1:]
-        return found
+            return [change for change in changes if change.revision == version] or changes[-1:]
+        return changes
 
     # Streams
 

@@ -33,11 +33,11 @@ def _lines(path: str, old: Any, new: Any) -> Iterator[str]:
             yield from _inner(path, old, new)
             return
     if old is _MISSING:
-        yield f"+ {path}: {_shown(new)}"
+        yield f"+ {path}: {_format_value(new)}"
     elif new is _MISSING:
-        yield f"- {path}: {_shown(old)}"
+        yield f"- {path}: {_format_value(old)}"
     else:
-        yield f"~ {path}: {_shown(old)} -> {_shown(new)}"
+        yield f"~ {path}: {_format_value(old)} -> {_format_value(new)}"
 
 
 def _inner(path: str, old: Any, new: Any) -> Iterator[str]:
@@ -66,6 +66,6 @@ def _by_key(old: list[Any], new: list[Any]) -> tuple[dict[Any, Any], dict[Any, A
     return ({str(n): item for n, item in enumerate(old)}, {str(n): item for n, item in enumerate(new)})
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) and value.isprintable() and value else orjson.dumps(value).decode()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"

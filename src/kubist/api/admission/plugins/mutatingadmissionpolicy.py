@@ -83,7 +83,7 @@ class _Invocation:
         self.policy = policy
         self.binding = binding
         self.target = target
-        self.given = parameter
+        self.param = parameter
         metadata = (parameter or {}).get("metadata") or {}
         who = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
         self.key = f"{policy.name} {binding.name} {who}"
@@ -138,7 +138,7 @@ class _Pass:
                 continue
             if await self._mutate(invocation):
                 current_round.changed()
-                self._rounds.wanted = True
+                self._rounds.is_needed = True
             if policy.reinvocable:
                 current_round.called.add(invocation.key)
 
@@ -166,7 +166,7 @@ class _Pass:
             self.request,
             invocation.target,
             self._decisions,
-            params=invocation.given,
+            params=invocation.param,
             namespace=self.request.namespace_object(),
             variables=invocation.policy.variables,
         )

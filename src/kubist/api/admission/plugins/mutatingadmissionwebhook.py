@@ -48,7 +48,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 continue
             if await self._ask(hook, request, target, f"round_{int(rounds.again)}_index_{index}"):
                 current_round.changed()
-                rounds.wanted = True
+                rounds.is_needed = True
             if hook.reinvocable:
                 current_round.called.add(hook.uid)
         if new is not None:

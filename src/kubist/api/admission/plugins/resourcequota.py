@@ -202,7 +202,7 @@ def check(request: Request, quotas: list[Object], used: list[Amounts]) -> dict[i
         amounts.add(after, requested)
         exceeded = [name for name in requested if after[name] > hard[name]]
         if exceeded and ctx.subresource != "status":
-            texts = (_shown(exceeded, listed) for listed in (requested, used[index], hard))
+            texts = (_format_amounts(exceeded, listed) for listed in (requested, used[index], hard))
             request_text, used_text, limited = texts
             what = f"exceeded quota: {quota['metadata']['name']}, requested: {request_text}"
             raise forbidden(ctx, new, f"{what}, used: {used_text}, limited: {limited}")
@@ -210,5 +210,5 @@ def check(request: Request, quotas: list[Object], used: list[Amounts]) -> dict[i
     return changes
 
 
-def _shown(names: Iterable[str], listed: Amounts) -> str:
+def _format_amounts(names: Iterable[str], listed: Amounts) -> str:
     return ",".join(f"{name}={listed[name]}" for name in sorted(names) if name in listed)

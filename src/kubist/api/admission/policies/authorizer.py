@@ -68,10 +68,10 @@ class ResourceCheck:
     user: User
     group: str
     of: str
-    asked: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
 
     def _with(self, **more: str) -> ResourceCheck:
-        return replace(self, asked={**self.asked, **more})
+        return replace(self, attributes={**self.attributes, **more})
 
     def subresource(self, name: str) -> ResourceCheck:
         return self._with(subresource=name)
@@ -91,7 +91,7 @@ class ResourceCheck:
 
     def check(self, verb: str) -> Decision:
         return self.decisions.find(
-            verb=verb, user=self.user, group=self.group, resource=self.of, **self.asked
+            verb=verb, user=self.user, group=self.group, resource=self.of, **self.attributes
         )
 
 

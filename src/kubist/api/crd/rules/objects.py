@@ -192,17 +192,17 @@ class _Run:
         except cel.CostExceeded as error:
             self._spend(cel.PER_CALL_LIMIT, where, kind)
             why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
-            self.errors.append(fields.invalid(where, kind, why + rule.shown))
+            self.errors.append(fields.invalid(where, kind, why + rule.title))
             raise _OutOfBudget from None
         except cel.EvaluationError as error:
             self._spend(getattr(error, "cost", 0), where, kind)
             if isinstance(error, cel.NoSuchOverload):
                 why = (
                     f"'{error}': call arguments did not match a supported operator, function or macro signature for "
-                    f"rule: {rule.shown}"
+                    f"rule: {rule.title}"
                 )
             else:
-                why = f"{error} evaluating rule: {rule.shown}"
+                why = f"{error} evaluating rule: {rule.title}"
             self.errors.append(fields.invalid(where, kind, why))
             return False
         self._spend(cost, where, kind)
@@ -229,7 +229,7 @@ class _Run:
         if rule.field:
             at = rule.field if where == NOWHERE else f"{where}.{rule.field}"
         message = self._message(rule, variables)
-        value_text = "" if kind in ("object", "array") else f"{_shown(value)}: "
+        value_text = "" if kind in ("object", "array") else f"{_format_value(value)}: "
         error = FieldError(rule.reason, at, _body(rule.reason, value_text, message))
         if not rule.uses_old and correlation.unchanged:
             self.warnings.append(str(error))
@@ -238,7 +238,7 @@ class _Run:
 
     def _message(self, rule: CompiledRule, variables: dict[str, Any]) -> str:
         text = (rule.rule.get("message") or "").strip()
-        default = text or f"failed rule: {rule.shown}"
+        default = text or f"failed rule: {rule.title}"
         if rule.message_program is None:
             return default
         try:
@@ -252,7 +252,7 @@ class _Run:
         return str(message)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else orjson.dumps(value).decode()
 
 

@@ -66,7 +66,7 @@ class CompiledRule:
             self.message_cost = message.cost(schema.size_of).most
 
     @property
-    def shown(self) -> str:
+    def title(self) -> str:
         """The rule as error messages name it: `message` if set, else the expression."""
         return ((self.rule.get("message") or "") or (self.rule.get("rule") or "")).strip()
 

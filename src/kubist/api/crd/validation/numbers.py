@@ -90,7 +90,9 @@ def problems(
     if factor is not None:
         exact = ranged(factor, "MultipleOf") and isinstance(value, int)
         if not _multiple(value, factor, exact):
-            errors.append(("multipleOf", f"{path} in body should be a multiple of {shown(factor, exact)}"))
+            errors.append(
+                ("multipleOf", f"{path} in body should be a multiple of {format_limit(factor, exact)}")
+            )
     for field, below in (("minimum", True), ("maximum", False)):
         bound = props.get(field)
         if bound is None:
@@ -100,7 +102,7 @@ def problems(
         exclusive = bool(props.get(f"exclusive{field.capitalize()}"))
         if (value < limit if below else value > limit) or (exclusive and value == limit):
             word = ("greater than" if below else "less than") + ("" if exclusive else " or equal to")
-            errors.append((field, f"{path} in body should be {word} {shown(limit, native_limit)}"))
+            errors.append((field, f"{path} in body should be {word} {format_limit(limit, native_limit)}"))
     return errors
 
 
@@ -113,7 +115,7 @@ def _multiple(value: float, factor: float, exact: bool) -> bool:
     return is_integer(1 / factor * value if factor < 1 else value / factor)
 
 
-def shown(limit: float, exact: bool) -> str:
+def format_limit(limit: float, exact: bool) -> str:
     return str(int(limit)) if exact else go_float(float(limit))
 
 

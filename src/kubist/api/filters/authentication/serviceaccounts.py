@@ -70,10 +70,10 @@ class ServiceAccountTokens:
         self._keys = keys
         self._issuers = issuers
         self._audiences = audiences
-        self._held: BoundedCache[str, Held] = BoundedCache(entries=4096, key_length=4096)
+        self._verified: BoundedCache[str, Held] = BoundedCache(entries=4096, key_length=4096)
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
-        record = self._held.get(token)
+        record = self._verified.get(token)
         if record is None:
             issuer = issuer_of(token)
             if not issuer:
@@ -84,7 +84,7 @@ class ServiceAccountTokens:
                 return None
             record = self._hold(token)
         elif clock.now() > record.until:
-            del self._held[token]
+            del self._verified[token]
             check_dates(record.claims)
         targets = audiences or self._audiences
         valid_for = token_audiences.common(record.audiences, targets)
@@ -99,13 +99,13 @@ class ServiceAccountTokens:
         return record.user, valid_for
 
     def discard_verdicts(self) -> None:
-        self._held.clear()
+        self._verified.clear()
 
     def _hold(self, token: str) -> Held:
         claims = self._keys.claims(token)
         check_dates(claims)
         record = self._read(claims)
-        self._held[token] = record
+        self._verified[token] = record
         return record
 
     def _read(self, claims: Claims) -> Held:

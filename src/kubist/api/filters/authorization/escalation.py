@@ -43,7 +43,7 @@ async def check_role(ctx: Context, new: Object, old: Object | None) -> None:
     await _confirm(ctx, new, new.get("rules") or [])
     if _aggregates(new) or (old is not None and _aggregates(old)):
         everything = [*EVERYTHING.resource_rules, *EVERYTHING.non_resource_rules]
-        if uncovered(_held(ctx)[0], everything):
+        if uncovered(_granted_rules(ctx)[0], everything):
             raise _forbidden(ctx, new, "must have cluster-admin privileges to use the aggregationRule")
 
 
@@ -68,13 +68,13 @@ async def check_binding(ctx: Context, new: Object, old: Object | None) -> None:
 
 
 async def _confirm(ctx: Context, obj: Object, rules: list[Object]) -> None:
-    own_rules, problem = _held(ctx)
+    own_rules, problem = _granted_rules(ctx)
     long = len(own_rules) + len(rules) > LONG or sum(map(_length, rules)) > LONG
     missing = await elsewhere(uncovered, own_rules, rules) if long else uncovered(own_rules, rules)
     if not missing:
         return
     user = f"user {quoted(ctx.user.name)} (groups={quoted_list(ctx.user.groups)})"
-    lines = sorted({_shown(rule) for rule in _compact(missing)})
+    lines = sorted({_format_rule(rule) for rule in _compact(missing)})
     if len(missing) >= MOST:
         lines.append("...")
     why = f"{user} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
@@ -87,7 +87,7 @@ def _length(rule: Object) -> int:
     return sum(len(rule[field]) for _, field in _FIELDS if rule.get(field))
 
 
-def _held(ctx: Context) -> tuple[list[Object], str]:
+def _granted_rules(ctx: Context) -> tuple[list[Object], str]:
     granted = ctx.objects.granted(ctx.user, ctx.namespace)
     return [*granted.resource_rules, *granted.non_resource_rules], granted.error
 
@@ -126,6 +126,6 @@ def _compact(rules: list[Object]) -> list[Object]:
     return [*compacted, *merged.values()]
 
 
-def _shown(rule: Object) -> str:
+def _format_rule(rule: Object) -> str:
     parts = [f"{called}:{quoted_list(rule[field])}" for called, field in _FIELDS if rule.get(field)]
     return "{" + ", ".join(parts) + "}"

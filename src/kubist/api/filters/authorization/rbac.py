@@ -173,11 +173,11 @@ class RBAC:
         said = [rule.said for rule in grants.rules()]
         return Rules(
             [
-                _shown(rule, "apiGroups", "resources", "resourceNames")
+                _rule_of_review(rule, "apiGroups", "resources", "resourceNames")
                 for rule in said
                 if rule.get("resources")
             ],
-            [_shown(rule, "nonResourceURLs") for rule in said if rule.get("nonResourceURLs")],
+            [_rule_of_review(rule, "nonResourceURLs") for rule in said if rule.get("nonResourceURLs")],
             error=aggregate(grants.errors),
         )
 
@@ -291,6 +291,6 @@ def _key(change: Change) -> str:
     return entry.key
 
 
-def _shown(rule: Object, *fields: str) -> Object:
+def _rule_of_review(rule: Object, *fields: str) -> Object:
     """A rule as reviews show it."""
     return {name: rule[name] for name in ("verbs", *fields) if rule.get(name)}

@@ -211,13 +211,13 @@ def compile(expression: str, environment: Environment, result: Result) -> Progra
         raise CompileError(f"compilation failed: {error.located(expression)}") from None
     types = _RESULTS[result]
     if types and program.type not in types:
-        names = [_shown(type_) for type_ in types]
+        names = [_format_type(type_) for type_ in types]
         what = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-        raise CompileError(f"must evaluate to {what} but got {_shown(program.type)}")
+        raise CompileError(f"must evaluate to {what} but got {_format_type(program.type)}")
     return program
 
 
-def _shown(type_: Type) -> str:
+def _format_type(type_: Type) -> str:
     return "null_type" if type_.kind == "null" else str(type_)
 
 
@@ -231,8 +231,8 @@ def check(expression: str, environment: Environment, result: Result) -> str | No
 
 
 def validate(
-    expression: str, path: str, environment: Environment, result: Result, *, shown: Any = None
+    expression: str, path: str, environment: Environment, result: Result, *, value: Any = None
 ) -> list[FieldError]:
-    """`check` as field errors. The errors show `shown` as the value, if given, otherwise the expression."""
+    """`check` as field errors. The errors show `value`, if it is set, otherwise the expression."""
     wrong = check(expression, environment, result)
-    return [fields.invalid(path, expression if shown is None else shown, wrong)] if wrong else []
+    return [fields.invalid(path, expression if value is None else value, wrong)] if wrong else []

@@ -135,7 +135,7 @@ def _validate_annotation(meta: Object, annotation: Object, path: str, environmen
         errors.append(fields.required(f"{path}.valueExpression", why))
     else:
         errors += expressions.validate(
-            expression, f"{path}.valueExpression", environment, "string or null", shown=text
+            expression, f"{path}.valueExpression", environment, "string or null", value=text
         )
     return errors
 

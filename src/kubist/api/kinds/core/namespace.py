@@ -98,7 +98,7 @@ class NamespaceStrategy(Strategy):
         obj["status"]["phase"] = "Terminating"
         return True
 
-    def held(self, obj: Object) -> bool:
+    def blocks_removal(self, obj: Object) -> bool:
         return bool(obj["spec"].get("finalizers") or obj["metadata"].get("finalizers"))
 
 

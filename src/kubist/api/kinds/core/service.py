@@ -99,13 +99,15 @@ class ServiceStrategy(Strategy):
         service_families.complete_stored(obj["spec"])
 
     async def after_update(self, ctx: Context, new: Object, old: Object) -> None:
-        await service_addresses.release(ctx, service_addresses.held(old) - service_addresses.held(new))
-        await service_ports.release(ctx, service_ports.held(old) - service_ports.held(new))
+        await service_addresses.release(
+            ctx, service_addresses.addresses_of(old) - service_addresses.addresses_of(new)
+        )
+        await service_ports.release(ctx, service_ports.ports_of(old) - service_ports.ports_of(new))
 
     async def after_delete(self, ctx: Context, obj: Object) -> None:
         metadata = obj["metadata"]
-        await service_addresses.release(ctx, service_addresses.held(obj))
-        await service_ports.release(ctx, service_ports.held(obj))
+        await service_addresses.release(ctx, service_addresses.addresses_of(obj))
+        await service_ports.release(ctx, service_ports.ports_of(obj))
         if ctx.objects.get("endpoints", metadata["name"], metadata["namespace"]) is not None:
             try:
                 await ctx.objects.delete("endpoints", metadata["name"], metadata["namespace"])

@@ -40,7 +40,7 @@ def families(config: Config) -> list[str]:
     return [f"IPv{network.version}" for network in configured_networks(config)]
 
 
-def held(service: Object) -> set[str]:
+def addresses_of(service: Object) -> set[str]:
     """Cluster IPs that a service holds, in canonical form."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName":

@@ -29,10 +29,10 @@ def port_range(config: Config) -> range:
 
 def in_use(objects: Objects) -> set[int]:
     """Node ports of all services."""
-    return {port for service in objects.list("services", None) for port in held(service)}
+    return {port for service in objects.list("services", None) for port in ports_of(service)}
 
 
-def held(service: Object) -> set[int]:
+def ports_of(service: Object) -> set[int]:
     """Node ports that a service holds."""
     spec = service["spec"]
     ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
@@ -57,7 +57,7 @@ async def allocate(ctx: Context, new: Object, old: Object | None, allocations: A
         await _fill_health_check(node_ports, spec)
 
 
-def _wanted(spec: dict[str, Any]) -> bool:
+def _needs_node_ports(spec: dict[str, Any]) -> bool:
     """Whether ports without a nodePort get one."""
     return spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True) is not False
 
@@ -69,7 +69,7 @@ async def _fill_new(node_ports: _NodePorts, spec: dict[str, Any]) -> None:
     asked_for = {p.get("port", 0): p["nodePort"] for p in reversed(ports) if p.get("nodePort")}
     for i, port in enumerate(ports):
         node_port = port.get("nodePort", 0)
-        if not node_port and not _wanted(spec):
+        if not node_port and not _needs_node_ports(spec):
             continue
         number = port.get("port", 0)
         if number not in shared:
@@ -90,7 +90,7 @@ async def _fill_changed(node_ports: _NodePorts, spec: dict[str, Any], before: se
         if number:
             if number not in before and number not in node_ports.taken:
                 await node_ports.take(number, i)
-        elif _wanted(spec):
+        elif _needs_node_ports(spec):
             number = port["nodePort"] = await node_ports.take_any()
         else:
             continue

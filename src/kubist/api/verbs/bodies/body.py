@@ -268,7 +268,7 @@ def decode_parsed(
     repeats: Repeats | None = None,
     exact: bool = False,
 ) -> Decoded:
-    """Decodes a parsed document to an object of the expected kind; `asked` as of `decode_value`. Parts that it shares
+    """Decodes a parsed document to an object of the expected kind; `modes` as of `decode_value`. Parts that it shares
     with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys.
     `exact` says that its numbers have their text."""
     if target.custom is not None:

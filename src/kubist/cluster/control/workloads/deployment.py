@@ -226,7 +226,7 @@ class Deployments(PodOwnerLoop):
         any_scaled = False
         limits = deployment_rollout.limits(state.deployment)
         for step in steps:
-            before, name = replicas(step.held), step.held["metadata"]["name"]
+            before, name = replicas(step.replica_set), step.replica_set["metadata"]["name"]
             if before == step.replicas and not step.always:
                 continue
 
@@ -235,10 +235,10 @@ class Deployments(PodOwnerLoop):
                 obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **limits}
                 return obj
 
-            changed = await self._update_set(step.held, edit)
-            if state.new is step.held:
+            changed = await self._update_set(step.replica_set, edit)
+            if state.new is step.replica_set:
                 state.new = changed
-            state.old = [changed if obj is step.held else obj for obj in state.old]
+            state.old = [changed if obj is step.replica_set else obj for obj in state.old]
             if before != step.replicas:
                 any_scaled = True
                 way = "up" if before < step.replicas else "down"

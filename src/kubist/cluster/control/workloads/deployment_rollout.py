@@ -35,7 +35,7 @@ NAME_LENGTH = 253
 class Scaling:
     """New size of a ReplicaSet. With `always` its annotations are updated even if the size is the same."""
 
-    held: Object
+    replica_set: Object
     replicas: int
     always: bool = False
 

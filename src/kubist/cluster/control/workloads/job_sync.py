@@ -228,7 +228,7 @@ def plan(progress: Progress, now: float) -> Plan:
     active = len(progress.active)
     if is_suspended(job):
         return Plan(delete=surplus(job, progress.active, active))
-    target = _wanted(progress)
+    target = _pods_to_run(progress)
     removed = surplus(job, progress.active, max(active - target, 0))[:AT_ONCE]
     if removed:
         return Plan(delete=removed)
@@ -250,7 +250,7 @@ def plan(progress: Progress, now: float) -> Plan:
     return Plan(create=due, retry_after=0.0 if due else min(waits, default=0.0))
 
 
-def _wanted(progress: Progress) -> int:
+def _pods_to_run(progress: Progress) -> int:
     """Number of pods that should be active."""
     spec = progress.job["spec"]
     parallelism: int = spec["parallelism"]

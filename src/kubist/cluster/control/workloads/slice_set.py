@@ -24,7 +24,7 @@ class SliceSet:
         self._metadata = metadata
         """Labels and annotations of the slices."""
         self._namespace: str = owner["metadata"]["namespace"]
-        self._held = [
+        self._current = [
             endpoint_slice
             for endpoint_slice in held_slices(client, self._namespace, owner["metadata"]["name"], manager)
             if of_pods.owned(endpoint_slice, owner)
@@ -36,7 +36,7 @@ class SliceSet:
         present = {group.address_type for group in groups}
         groups += [Group(kind, []) for kind in placeholders if kind not in present]
         by_key: dict[tuple[str, bytes], list[Object]] = {}
-        for endpoint_slice in self._held:
+        for endpoint_slice in self._current:
             key = (endpoint_slice["addressType"], ports_key(endpoint_slice.get("ports") or ()))
             by_key.setdefault(key, []).append(endpoint_slice)
         plans = [(group, by_key.pop(group.key, [])) for group in groups]

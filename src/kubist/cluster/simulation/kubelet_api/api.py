@@ -32,7 +32,7 @@ from kubist.cluster.simulation.kubelet_api.pods import (
     annotation,
     has_ended,
     is_running,
-    shown,
+    qualified_name,
     spec_of,
     status_of,
 )
@@ -99,7 +99,7 @@ class KubeletAPI:
         output = await self._output(pod, container, previous=previous)
         if output is not None:
             return output.decode(errors="replace").splitlines()
-        return [f'kubist: container "{container}" of pod {shown(pod)} is simulated: no image runs']
+        return [f'kubist: container "{container}" of pod {qualified_name(pod)} is simulated: no image runs']
 
     async def _output(self, pod: Object, container: str, *, previous: bool) -> bytes | None:
         """Output of the container's own command; None if it cannot be simulated."""
@@ -171,7 +171,7 @@ class KubeletAPI:
                 return await self._handle(handler, pod, container, command, io, tty=options.tty)
             terminal = Terminal(io) if options.tty else io
             await terminal.write(
-                f"kubist: pod {shown(pod)} is simulated: no image runs\n".encode(), error=True
+                f"kubist: pod {qualified_name(pod)} is simulated: no image runs\n".encode(), error=True
             )
             if not options.stdin:
                 return exit_status(0)
@@ -206,7 +206,7 @@ class KubeletAPI:
         spec, status = spec_of(pod, container), status_of(pod, container) or {}
         attempt = max(status.get("restartCount", 0) - attempts_ago, 0)
         inside = Container(
-            shown(pod),
+            qualified_name(pod),
             files or self._files.of(pod, container),
             known_files(pod, spec, self._objects),
             io,

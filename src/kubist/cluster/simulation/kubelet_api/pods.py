@@ -50,7 +50,7 @@ def annotation(pod: Object, name: str, container: str) -> str | None:
     return value
 
 
-def shown(pod: Object) -> str:
+def qualified_name(pod: Object) -> str:
     metadata = pod["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}"
 

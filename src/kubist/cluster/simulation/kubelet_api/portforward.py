@@ -14,7 +14,7 @@ from kubist.base import eager_task
 from kubist.base.http.conversation import Conversation, Inlet
 from kubist.base.http.messages import Answer, Request, Response
 from kubist.base.http.spdy import Session, SpdyError, SpdyStream
-from kubist.cluster.simulation.kubelet_api.pods import shown
+from kubist.cluster.simulation.kubelet_api.pods import qualified_name
 from kubist.cluster.simulation.kubelet_api.remotecommand import (
     CREATION_SECONDS,
     check_upgrade,
@@ -355,6 +355,6 @@ def is_loopback(host: str) -> bool:
 def explanation(pod: Object, port: int) -> str:
     """Body of the built-in response."""
     return (
-        f"kubist: pod {shown(pod)} is simulated: nothing runs behind port {port}. "
+        f"kubist: pod {qualified_name(pod)} is simulated: nothing runs behind port {port}. "
         f"To reach a local service, annotate the pod with {_ANNOTATION}: {port}=127.0.0.1:PORT\n"
     )

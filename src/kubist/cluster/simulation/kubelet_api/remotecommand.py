@@ -162,7 +162,7 @@ class WebSocketCommand:
 
     def __init__(self, options: Wanted, protocol: str, run: Run) -> None:
         self.conversation = Conversation(self._serve, outlives_client=True)
-        self._wanted = options
+        self._options = options
         self._protocol = protocol
         self._run = run
         self._base64 = "base64" in protocol
@@ -172,7 +172,7 @@ class WebSocketCommand:
         return self.conversation.websocket(self._message, self._protocol, text=self._base64)
 
     async def _serve(self) -> None:
-        options = self._wanted
+        options = self._options
         if self._protocol == V5:
             await asyncio.sleep(FIRST_MESSAGE_SECONDS)
         first = STDOUT if options.stdout else STDERR if options.stderr else ERROR
@@ -200,8 +200,8 @@ class WebSocketCommand:
         return await self._stdin.read() if self._stdin is not None else b""
 
     async def write(self, data: bytes, *, error: bool = False) -> None:
-        is_error = error and not self._wanted.tty
-        if data and (self._wanted.stderr if is_error else self._wanted.stdout):
+        is_error = error and not self._options.tty
+        if data and (self._options.stderr if is_error else self._options.stdout):
             self._send(STDERR if is_error else STDOUT, data)
         await self.conversation.drain()
 
@@ -213,7 +213,7 @@ class SpdyCommand:
         self.conversation = Conversation(self._serve, outlives_client=True)
         self._protocol = protocol
         self._run = run
-        self._wanted = options
+        self._options = options
         self._session = Session(self.conversation.write, self._opened)
         self._session.on_goaway = self._check
         names = {name for name, flag in self._flags().items() if flag}
@@ -223,7 +223,7 @@ class SpdyCommand:
         self._complete = asyncio.Event()
 
     def _flags(self) -> dict[str, bool]:
-        options = self._wanted
+        options = self._options
         resizes = options.tty and self._protocol.startswith(("v3.", "v4."))
         return {
             "error": True,
@@ -261,7 +261,7 @@ class SpdyCommand:
             await asyncio.wait_for(self._complete.wait(), CREATION_SECONDS)
         except TimeoutError:
             return
-        if not self._wanted.stdin:
+        if not self._options.stdin:
             self._stdin.end()
         status = await self._run(self)
         self._streams["error"].write(result(status, as_json=self._protocol.startswith("v4.")))
@@ -278,7 +278,7 @@ class SpdyCommand:
         return await self._stdin.read()
 
     async def write(self, data: bytes, *, error: bool = False) -> None:
-        name = "stderr" if error and not self._wanted.tty else "stdout"
+        name = "stderr" if error and not self._options.tty else "stdout"
         if name in self._streams:
             self._streams[name].write(data)
         await self.conversation.drain()

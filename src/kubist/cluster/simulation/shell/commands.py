@@ -224,15 +224,15 @@ async def _cd(shell: Shell, words: list[str]) -> Result:
 async def _command(shell: Shell, words: list[str]) -> Result:
     """`command -v NAME`, or a command."""
     if words[:1] == ["-v"]:
-        return _found(shell, words[1:], COMMANDS)
+        return _describe_commands(shell, words[1:], COMMANDS)
     return await shell.call(words) if words else 0
 
 
 async def _which(shell: Shell, words: list[str]) -> Result:
-    return _found(shell, words, ())
+    return _describe_commands(shell, words, ())
 
 
-def _found(shell: Shell, names: list[str], builtins: Container[str]) -> Result:
+def _describe_commands(shell: Shell, names: list[str], builtins: Container[str]) -> Result:
     """Paths of programs, and names of builtins."""
     paths = [shell.program(name) or (name if name in builtins else "") for name in names]
     if not all(paths):

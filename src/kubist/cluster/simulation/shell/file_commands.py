@@ -348,7 +348,7 @@ async def _create(shell: Shell, directory: str, paths: list[str]) -> int:
 def _chosen(
     files: dict[str, File | None], directory: str, paths: list[str], spend: Callable[[int], None]
 ) -> tuple[list[_Named], list[str]]:
-    """Members of a new archive, and the paths that do not exist. `held` has all files; None for a directory."""
+    """Members of a new archive, and the paths that do not exist. `files` has all files; None for a directory."""
     members: list[_Named] = []
     missing = []
     for path in paths:

@@ -84,19 +84,19 @@ class FileStore:
     def __init__(self, exists: Callable[[Object], bool]) -> None:
         self._exists = exists
         self.size = 0
-        self._held: dict[str, tuple[Object, dict[str, Files]]] = {}
+        self._volumes: dict[str, tuple[Object, dict[str, Files]]] = {}
 
     def of(self, pod: Object, container: str) -> Files:
         """Files of a container. A new, empty set is kept only once a file is in it."""
-        for uid, (stored_pod, containers) in list(self._held.items()):
+        for uid, (stored_pod, containers) in list(self._volumes.items()):
             if not self._exists(stored_pod):
                 self.size -= sum(files.size for files in containers.values())
-                del self._held[uid]
-        _, containers = self._held.get(pod["metadata"]["uid"], (pod, {}))
+                del self._volumes[uid]
+        _, containers = self._volumes.get(pod["metadata"]["uid"], (pod, {}))
         return containers.get(container) or Files(self, lambda files: self._keep(pod, container, files))
 
     def _keep(self, pod: Object, container: str, files: Files) -> None:
-        self._held.setdefault(pod["metadata"]["uid"], (pod, {}))[1].setdefault(container, files)
+        self._volumes.setdefault(pod["metadata"]["uid"], (pod, {}))[1].setdefault(container, files)
 
 
 def _cost(path: str, file: File) -> int:

@@ -26,7 +26,7 @@ class Addresses:
         self._client = client
         self._free: dict[str, Iterator[str]] = {}
         """Unused addresses by network."""
-        self._given: dict[tuple[str, str], list[str]] = {}
+        self._addresses: dict[tuple[str, str], list[str]] = {}
         """Addresses of pods by namespace and name. The status of the pod may not have them yet."""
 
     def functions(self, obj: Object) -> dict[str, Callable[..., Any]]:
@@ -68,14 +68,14 @@ class Addresses:
             return addresses
         metadata = pod["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
-        if key not in self._given:
+        if key not in self._addresses:
             node = self._client.get("nodes", node_name) if node_name else None
             spec = (node or {}).get("spec") or {}
             networks = spec.get("podCIDRs") or (
                 [spec["podCIDR"]] if spec.get("podCIDR") else [DEFAULT_NETWORK]
             )
-            self._given[key] = [self._unused(network) for network in networks]
-        return self._given[key]
+            self._addresses[key] = [self._unused(network) for network in networks]
+        return self._addresses[key]
 
     def _unused(self, network: str) -> str:
         """The next address that no pod had when the present round over the network began."""
@@ -90,7 +90,7 @@ class Addresses:
         used = {
             entry.fields.get("status.podIP") for entry in self._client.collection("pods").entries.values()
         }
-        used.update(address for addresses in self._given.values() for address in addresses)
+        used.update(address for addresses in self._addresses.values() for address in addresses)
         parsed = ipaddress.ip_network(network, strict=False)
         first, last = int(parsed.network_address) + 1, int(parsed.broadcast_address) - 1
         kind = type(parsed.network_address)
@@ -98,4 +98,4 @@ class Addresses:
 
     def release(self, namespace: str, name: str) -> None:
         """Forgets a deleted pod."""
-        self._given.pop((namespace, name), None)
+        self._addresses.pop((namespace, name), None)

@@ -22,7 +22,7 @@ class StageWatcher(Loop):
 
     def __init__(self, client: ObjectClient) -> None:
         super().__init__(client)
-        self._given = client
+        self._own_client = client
         self._player: Stages | None = None
 
     def follow(self) -> None:
@@ -52,7 +52,7 @@ class StageWatcher(Loop):
 
         self.client.registry.cache.followers.discard(self)
         if self._player is None:
-            self._player = Stages(self._given)
+            self._player = Stages(self._own_client)
             self._player.start()
 
 

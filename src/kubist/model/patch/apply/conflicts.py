@@ -19,7 +19,7 @@ def without(conflicts: Conflicts, allowed: Set) -> Conflicts:
 
 def error(conflicts: Conflicts) -> ApplyConflict:
     by_manager = [
-        (_named(identity), [paths.shown(path) for path in sets.paths(conflicts[identity])])
+        (_named(identity), [paths.format_path(path) for path in sets.paths(conflicts[identity])])
         for identity in sorted(conflicts, key=lambda identity: identity.text)
     ]
     causes = [

@@ -98,7 +98,7 @@ def _rank(of: Any) -> tuple[Any, ...]:
     return (5,)
 
 
-def shown(path: Iterable[Element]) -> str:
+def format_path(path: Iterable[Element]) -> str:
     """Path in the form of error messages: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(_shown_element, path))
 

@@ -153,12 +153,12 @@ def apply(
     if untracked and (wrong := problems(versions.kind, old, duplicates=True)):
         raise UnclassifiedError(
             "failed to create manager for existing fields: "
-            f"failed to convert new object ({_shown(old)}) to smd typed: {wrong}"
+            f"failed to convert new object ({_format_object(old)}) to smd typed: {wrong}"
         )
     if wrong := problems(versions.kind, applied):
-        raise UnclassifiedError(f"failed to create typed patch object ({_shown(applied)}): {wrong}")
+        raise UnclassifiedError(f"failed to create typed patch object ({_format_object(applied)}): {wrong}")
     if wrong := _no_longer_fits(schema, old):
-        raise UnclassifiedError(f"failed to create typed live object ({_shown(old)}): {wrong}")
+        raise UnclassifiedError(f"failed to create typed live object ({_format_object(old)}): {wrong}")
     who = managers.applier(manager, subresource)
     try:
         if untracked:
@@ -203,7 +203,7 @@ def _metadata(obj: Object) -> Object:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _shown(obj: Object) -> str:
+def _format_object(obj: Object) -> str:
     metadata = _metadata(obj)
     namespace, name = (
         text if isinstance(text := metadata.get(key), str) else "" for key in ("namespace", "name")

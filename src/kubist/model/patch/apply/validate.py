@@ -6,7 +6,7 @@ from typing import Any
 
 from kubist.model.patch.apply import paths
 from kubist.model.patch.apply.typed import BadValue, ListType, MapType, Type
-from kubist.model.patch.values import go_syntax, go_type, shown
+from kubist.model.patch.values import format_value, go_syntax, go_type
 
 
 def problems(kind: Type, value: Any, *, duplicates: bool = False) -> str:
@@ -28,11 +28,11 @@ def _check(kind: Type, value: Any, path: str, notes: list[tuple[str, str]]) -> N
     elif isinstance(value, list) and kind.list is not None:
         _check_list(kind.list, value, path, notes)
     elif kind.map is not None and (not kind.scalar or isinstance(value, (dict, list))):
-        notes.append((path, f"expected map, got &{{{shown(value)}}}"))
+        notes.append((path, f"expected map, got &{{{format_value(value)}}}"))
     elif kind.scalar:
         _check_scalar(kind.scalar, value, path, notes)
     else:
-        notes.append((path, f"expected list, got &{{{shown(value)}}}"))
+        notes.append((path, f"expected list, got &{{{format_value(value)}}}"))
 
 
 _SCALARS: dict[str, tuple[type, ...]] = {
@@ -52,9 +52,9 @@ def _check_scalar(scalar: str, value: Any, path: str, notes: list[tuple[str, str
         case "numeric":
             notes.append((path, f"expected numeric (int or float), got {go_type(value)}"))
         case "boolean":
-            notes.append((path, f"expected boolean, got &{{{shown(value)}}}"))
+            notes.append((path, f"expected boolean, got &{{{format_value(value)}}}"))
         case _:
-            notes.append((path, f"expected any scalar, got &{{{shown(value)}}}"))
+            notes.append((path, f"expected any scalar, got &{{{format_value(value)}}}"))
 
 
 _TEXTS = ("string", "untyped")
@@ -84,7 +84,7 @@ def _check_list(items: ListType, values: list[Any], path: str, notes: list[tuple
                 notes.append((path, f"element {index}: {bad}"))
                 return
             if element in seen:
-                notes.append((path, _DUPLICATE + paths.shown([element])))
+                notes.append((path, _DUPLICATE + paths.format_path([element])))
             seen.add(element)
         if not (type(item) is str and items.element.scalar in _TEXTS):
-            _check(items.element, item, f"{path}{paths.shown([element])}", notes)
+            _check(items.element, item, f"{path}{paths.format_path([element])}", notes)

@@ -59,7 +59,7 @@ def _overlaps(files: list[File]) -> list[str]:
     """Description of each file together with each earlier file that has the same path, or is above or below it."""
     stripped = [(path.rstrip("/"), source) for path, source in files]
     pairs = islice(_overlapping([path for path, _ in stripped]), MOST)
-    return [f"{_shown(stripped[index])} with {_shown(stripped[other])}" for index, other in pairs]
+    return [f"{_format_file(stripped[index])} with {_format_file(stripped[other])}" for index, other in pairs]
 
 
 class _Directory:
@@ -91,6 +91,6 @@ def _overlapping(paths: list[str]) -> Iterator[tuple[int, int]]:
         at.here.append(index)
 
 
-def _shown(file: File) -> str:
+def _format_file(file: File) -> str:
     path, source = file
     return f"{quoted(path)} ({source})" if source else quoted(path)

@@ -297,7 +297,7 @@ def _port_clashes(containers: list[tuple[Object, str]]) -> Iterator[str]:
     for index, (port, where) in enumerate(ports):
         host_ip, host_port = port.get("hostIP", ""), port.get("hostPort", 0)
         if host_ip and not host_port:
-            yield f"{where}: hostIP set without hostPort: {_shown(port)}"
+            yield f"{where}: hostIP set without hostPort: {_format_port(port)}"
         same = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), _SamePort())
         for other, relation in same.clashes(host_ip, host_port):
             yield f"{where}: {relation} port definition with {ports[other][1]}"
@@ -313,7 +313,7 @@ def _port_clashes(containers: list[tuple[Object, str]]) -> Iterator[str]:
                 )
 
 
-def _shown(port: Object) -> str:
+def _format_port(port: Object) -> str:
     numbers = f"HostPort:{port.get('hostPort', 0)} ContainerPort:{port.get('containerPort', 0)}"
     texts = f"Protocol:{port.get('protocol', '')} HostIP:{port.get('hostIP', '')}"
     return f"{{Name:{port.get('name', '')} {numbers} {texts}}}"
