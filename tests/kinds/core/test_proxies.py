@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.kinds.core.node_proxy import NodeProxy
+from kubist.api.kinds.core.node import NodeProxy
 from kubist.api.kinds.core.service_proxy import ServiceProxy
 from kubist.api.resources.strategy import Connect
 from kubist.model.meta.status import APIError

@@ -5,14 +5,103 @@ The kinds of this package call `check` when expressions are written. Admission c
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any, Literal
 
 from kubist.api.kinds.admissionregistration import variables as declared
-from kubist.api.kinds.admissionregistration.composition import NO_VARIABLES, Variables, VariableTypes
 from kubist.model import cel
 from kubist.model.cel import BOOL, DYN, STRING, CompileError, Program, Type, list_of, object_type
 from kubist.model.meta import fields
 from kubist.model.meta.fields import FieldError
+
+_Flags = tuple[bool, bool]
+"""Key of the variables' types: whether `params` is declared, and whether `authorizer` is declared."""
+
+
+class _Store:
+    """Variables in the order of the policy, with the types found so far by environment flags."""
+
+    def __init__(self) -> None:
+        self.definitions: list[tuple[str, str]] = []
+        self.positions: dict[str, list[int]] = {}
+        self.types: dict[_Flags, list[Type]] = {}
+
+    def add(self, name: str, expression: str) -> None:
+        self.positions.setdefault(name, []).append(len(self.definitions))
+        self.definitions.append((name, expression))
+
+
+class _Variables:
+    """The first `count` variables of a store. A policy may have thousands of variables, and each sees those before it.
+    Therefore all prefixes of the list share one store."""
+
+    __slots__ = ("_count", "_store")
+
+    def __init__(self, store: _Store | None = None, count: int = 0) -> None:
+        self._store = store or _Store()
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Variables) or self._count != other._count:
+            return False
+        return not self._count or self._store is other._store
+
+    def __hash__(self) -> int:
+        return hash((id(self._store), self._count)) if self._count else 0
+
+    def defining(self, name: str, expression: str) -> _Variables:
+        store = self._store
+        if not self._count or self._count < len(store.definitions):
+            store = _Store()
+            for definition in self._store.definitions[: self._count]:
+                store.add(*definition)
+        store.add(name, expression)
+        return _Variables(store, self._count + 1)
+
+    def types(self, flags: _Flags, type_of: Callable[[str, _Variables], Type]) -> _VariableTypes:
+        """Types by variable name. `type_of` returns the type of an expression that sees the given variables."""
+        return _VariableTypes(self, flags, type_of)
+
+    def find(self, name: str, flags: _Flags, type_of: Callable[[str, _Variables], Type]) -> Type | None:
+        store = self._store
+        positions = store.positions.get(name, [])
+        found = bisect_left(positions, self._count) - 1
+        if found < 0:
+            return None
+        known = store.types.setdefault(flags, [])
+        while len(known) <= positions[found]:  # In order: each type needs only earlier ones.
+            known.append(type_of(store.definitions[len(known)][1], _Variables(store, len(known))))
+        return known[positions[found]]
+
+
+class _VariableTypes(dict[str, Type]):
+    """Fields of `variables`. The type of a field is found when an expression first names it."""
+
+    def __init__(
+        self, variables: _Variables, flags: _Flags, type_of: Callable[[str, _Variables], Type]
+    ) -> None:
+        super().__init__()
+        self._variables = variables
+        self._flags = flags
+        self._type_of = type_of
+
+    def __missing__(self, name: str) -> Type:
+        found = self._variables.find(name, self._flags, self._type_of)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str, default: Type | None = None) -> Type | None:  # type: ignore[override]
+        found = self._variables.find(name, self._flags, self._type_of)
+        return default if found is None else found
+
+
+_NO_VARIABLES = _Variables()
+
 
 Result = Literal["bool", "string", "string or null", "any", "ApplyConfiguration", "JSONPatch"]
 
@@ -42,7 +131,7 @@ class Environment:
         params: bool = False,
         authorizer: bool = True,
         patch_types: bool = False,
-        variables: Variables = NO_VARIABLES,
+        variables: _Variables = _NO_VARIABLES,
         composed: bool = False,
     ) -> None:
         self.params = params
@@ -78,11 +167,11 @@ class Environment:
             self._made = self._make(self.variables, patch_types=self.patch_types)
         return self._made
 
-    def types(self) -> VariableTypes:
+    def types(self) -> _VariableTypes:
         """Types of the variables. Each variable is compiled once, also in a long chain of variables."""
         return self.variables.types((self.params, self.authorizer), self._type_of)
 
-    def _type_of(self, expression: str, seen: Variables) -> Type:
+    def _type_of(self, expression: str, seen: _Variables) -> Type:
         """Type of a variable's expression, DYN if it does not compile. It sees earlier variables but no patch
         types."""
         try:
@@ -90,7 +179,7 @@ class Environment:
         except CompileError:
             return DYN
 
-    def _make(self, variables: Variables, *, patch_types: bool) -> cel.Environment:
+    def _make(self, variables: _Variables, *, patch_types: bool) -> cel.Environment:
         known: dict[str, Type] = {
             "object": DYN,
             "oldObject": DYN,

@@ -3,15 +3,16 @@ it, and `/status` issues the certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from kubist.api.kinds.certificates import pem
-from kubist.api.kinds.certificates.signers import validate_signer_name
 from kubist.api.kinds.shared.values import repeats
 from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
-from kubist.model.meta import fields, objectmeta
+from kubist.base.jsontext.quoting import quoted
+from kubist.model.meta import fields, names, objectmeta
+from kubist.model.meta.fields import FieldError
 from kubist.model.meta.object import Object
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
@@ -161,7 +162,7 @@ def _validate(csr: Object, old: Object | None) -> Errors:
         why = "the legacy signerName is not allowed via this API version"
         errors.append(fields.invalid("spec.signerName", signer, why))
     else:
-        errors += validate_signer_name(signer, "spec.signerName")
+        errors += _validate_signer_name(signer, "spec.signerName")
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < 600:
         why = "may not specify a duration less than 600 seconds (10 minutes)"
@@ -235,6 +236,39 @@ def _validate_update(
             why = "updates may not modify existing certificate content"
             errors.append(fields.forbidden("status.certificate", why))
     return errors + objectmeta.validate_update(new["metadata"], old["metadata"])
+
+
+def _validate_signer_name(name: str, path: str) -> list[FieldError]:
+    if not name:
+        return [fields.required(path)]
+    if name.count("/") != 1:
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [fields.invalid(path, name, why)]
+    domain, _, rest = name.partition("/")
+    errors = [fields.too_long(path, 253)] if len(domain) > 253 else []
+    labels = domain.split(".")
+    errors += _first_bad(labels, names.dns_label, domain, path)
+    if len(labels) < 2:
+        why = "should be a domain with at least two segments separated by dots"
+        errors.append(fields.invalid(path, domain, why))
+    errors += _first_bad(rest.split("."), names.dns_subdomain, rest, path)
+    if len(name) > 253 + 1 + 253 + 1 + 63:
+        errors.append(fields.too_long(path, 253 + 1 + 253 + 1 + 63))
+    return errors
+
+
+def _first_bad(
+    labels: list[str], check: Callable[[str], list[str]], value: str, path: str
+) -> list[FieldError]:
+    """Errors of the first invalid label only, as the reference reports them."""
+    for label in labels:
+        messages = check(label)
+        if messages:
+            return [
+                fields.invalid(path, value, f"validating label {quoted(label)}: {message}")
+                for message in messages
+            ]
+    return []
 
 
 strategy = CertificateSigningRequestStrategy()

@@ -8,21 +8,49 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kubist.api.kinds.core.node_proxy import NodeProxy
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
-from kubist.api.kinds.shared.ip import cidr_warnings, parse_cidr, validate_cidr
+from kubist.api.kinds.core.service_proxy import split_name
+from kubist.api.kinds.shared.ip import cidr_warnings, is_global_unicast, parse_cidr, parse_ip, validate_cidr
 from kubist.api.kinds.shared.resourcenames import validate_quantity
 from kubist.api.kinds.shared.values import repeats
-from kubist.api.resources.strategy import Errors, Status, Strategy, Subresource
+from kubist.api.resources.strategy import Connect, Errors, Status, Strategy, Subresource
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names, objectmeta
 from kubist.model.meta.fields import duplicate, forbidden, internal, invalid, not_supported, required
 from kubist.model.meta.labels import validate_label_name
 from kubist.model.meta.object import Object
+from kubist.model.meta.status import bad_request, not_found, plain_error, unavailable
 from kubist.model.schema.internals import internal_form
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
+
+_PREFERRED = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+_KUBELET_PORT = 10250
+
+
+class NodeProxy(Connect):
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+    async def connect(self, ctx: Context) -> tuple[int, str, bytes]:
+        """Validates the node and its address, then fails with 503 because this server does not reach kubelets."""
+        scheme, name, port = split_name(ctx.name)
+        if not name or scheme not in ("", "http", "https"):
+            raise bad_request(f"invalid node request {quoted(ctx.name)}")
+        node = ctx.objects.get("nodes", name)
+        if node is None:
+            raise not_found("", "nodes", name)
+        known = node["status"].get("addresses") or []
+        by_type = {address.get("type"): address.get("address", "") for address in reversed(known)}
+        host = next((by_type[kind] for kind in _PREFERRED if kind in by_type), None)
+        if host is None:
+            raise plain_error(f"no preferred addresses found; known addresses: {known}")
+        address = parse_ip(host)
+        if address is not None and not is_global_unicast(address):
+            raise bad_request("address not allowed")
+        where = f"{host}:{port or _KUBELET_PORT}"
+        raise unavailable(f"error trying to reach service: {where} is not reachable")
+
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"

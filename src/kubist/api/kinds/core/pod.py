@@ -7,26 +7,72 @@ from typing import TYPE_CHECKING
 
 from kubist.api.kinds.core.pod_binding import PodBinding
 from kubist.api.kinds.core.pod_connect import PodLog, PodProxy, PodStream
-from kubist.api.kinds.core.pod_ephemeralcontainers import PodEphemeralContainers
 from kubist.api.kinds.core.pod_eviction import PodEviction
 from kubist.api.kinds.core.pod_resize import PodResize
 from kubist.api.kinds.core.pod_status import PodStatus
-from kubist.api.kinds.core.pod_update import validate_update
-from kubist.api.kinds.core.pod_validation import validate_new, validate_with_exceptions
+from kubist.api.kinds.core.pod_update import validate_annotations, validate_update
+from kubist.api.kinds.core.pod_validation import validate_again, validate_new, validate_with_exceptions
 from kubist.api.kinds.core.podspec.affinity import add_label_keys, merge_label_keys
+from kubist.api.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.api.kinds.core.podspec.defaults import default_pod_spec, drop_init_container_annotations
 from kubist.api.kinds.core.podspec.disabled import drop_disabled_fields
+from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.profiles import copy_app_armor_annotations
 from kubist.api.kinds.core.podspec.qos import qos_class
 from kubist.api.kinds.core.podspec.resources import default_pod_resources, round_up_to_milli
 from kubist.api.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.api.kinds.shared.podconditions import set_pod_condition
-from kubist.api.resources.strategy import Errors, Strategy, Subresource
-from kubist.model.meta import names
+from kubist.api.kinds.shared.update import STATUS_METADATA
+from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
+from kubist.base.jsontext.quoting import quoted
+from kubist.model.meta import names, objectmeta
+from kubist.model.meta.fields import forbidden
 from kubist.model.meta.object import Object
+from kubist.model.schema.internals import difference
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
+
+_FIELD = "ephemeralContainers"
+
+
+class PodEphemeralContainers(Update):
+    """`/ephemeralcontainers`: adds debug containers to a running pod. Other changes in the body are ignored."""
+
+    restored_fields = ("status", *STATUS_METADATA)
+    metadata_rules = ()
+
+    def prepare(self, ctx: Context, new: Object, old: Object) -> None:
+        containers = (new.get("spec") or {}).get(_FIELD)
+        new["spec"] = {key: value for key, value in old["spec"].items() if key != _FIELD}
+        if containers:
+            new["spec"][_FIELD] = containers
+            drop_disabled_fields(new["spec"], old["spec"])
+
+    def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
+        return validate_with_exceptions(
+            _validate_ephemeral_containers, new, old, allow_privileged=ctx.config.allow_privileged
+        )
+
+
+def _validate_ephemeral_containers(new: Object, old: Object, options: Options) -> Errors:
+    if MIRROR_POD in (old["metadata"].get("annotations") or {}):
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
+    errors += validate_again(new, options)
+    errors += validate_annotations(new, old, options)
+    by_name = {container.get("name", ""): container for container in new["spec"].get(_FIELD) or ()}
+    for container in old["spec"].get(_FIELD) or ():
+        name = container.get("name", "")
+        if name not in by_name:
+            why = f"existing ephemeral containers {quoted(name)} may not be removed\n"
+            errors.append(forbidden(f"spec.{_FIELD}", why))
+        elif by_name[name] != container:
+            changed = difference("core.EphemeralContainer", container, by_name[name])
+            why = f"existing ephemeral containers {quoted(name)} may not be changed\n{changed}"
+            errors.append(forbidden(f"spec.{_FIELD}", why))
+    return errors
+
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from kubist.api.kinds.core.pod_budget import still_processed, take_disruption
 from kubist.api.kinds.shared.podconditions import is_ready, set_pod_condition
 from kubist.api.resources.strategy import Create
+from kubist.model.meta.conditions import find, set_condition
 from kubist.model.meta.fields import invalid, not_supported
 from kubist.model.meta.labels import selector_matches
 from kubist.model.meta.object import Object
-from kubist.model.meta.status import APIError, bad_request, conflict, not_found, plain_error, success
+from kubist.model.meta.status import (
+    APIError,
+    bad_request,
+    conflict,
+    forbidden,
+    not_found,
+    plain_error,
+    success,
+    too_many_requests,
+)
 from kubist.model.meta.status import invalid as invalid_status
+from kubist.model.patch import apply as ssa
+from kubist.model.schema.catalog import schema_for
 
 if TYPE_CHECKING:
     from kubist.api.resources.context import Context
@@ -45,7 +57,7 @@ class PodEviction(Create):
             await _evict(ctx, options)
         except APIError as error:
             if error.reason == "Conflict" and guarded and not pinned and budget is not None:
-                raise still_processed(budget["metadata"]["name"]) from None
+                raise _still_processed(budget["metadata"]["name"]) from None
             raise
         return success(201)
 
@@ -58,7 +70,7 @@ class PodEviction(Create):
             always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
             if always or healthy >= desired > 0:
                 return False
-        await take_disruption(ctx, budget, pod["metadata"]["name"])
+        await _take_disruption(ctx, budget, pod["metadata"]["name"])
         return True
 
 
@@ -154,3 +166,80 @@ async def _evict(ctx: Context, options: dict[str, Any]) -> None:
         version = marked["metadata"]["resourceVersion"]
         options = {**options, "preconditions": {**preconditions, "resourceVersion": version}}
     await ctx.objects.delete("pods", ctx.name, ctx.namespace, **options)
+
+
+_MAX_DISRUPTED_PODS = 2000
+_VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+async def _take_disruption(ctx: Context, budget: Object, pod_name: str) -> None:
+    """Takes one disruption from the budget for a pod. Raises 429 if the budget allows none."""
+
+    def change(current: Object) -> Object:
+        before = {
+            **current,
+            "metadata": dict(current["metadata"]),
+            "status": deepcopy(current.get("status", {})),
+        }
+        status = current.setdefault("status", {})
+        _check(current["metadata"], status)
+        status["disruptionsAllowed"] -= 1
+        if status["disruptionsAllowed"] == 0:
+            condition = {
+                "type": "DisruptionAllowed",
+                "status": "False",
+                "reason": "InsufficientPods",
+                "message": "",
+            }
+            if status.get("observedGeneration"):
+                condition["observedGeneration"] = status["observedGeneration"]
+            set_condition(status.setdefault("conditions", []), condition, ctx.now)
+        status.setdefault("disruptedPods", {})[pod_name] = ctx.now
+        schema = schema_for("policy", "v1", "PodDisruptionBudget")
+        ssa.own_status(schema, before, current, api_version="policy/v1", now=ctx.now)
+        return current
+
+    name = budget["metadata"]["name"]
+    if ctx.dry_run:
+        change(budget)
+    else:
+        await ctx.objects.mutate("poddisruptionbudgets", name, ctx.namespace, change, group="policy")
+
+
+def _check(metadata: Object, status: Object) -> None:
+    name = metadata["name"]
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        raise _still_processed(name)
+    allowed = status.get("disruptionsAllowed", 0)
+    if allowed < 0:
+        raise forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+    if len(status.get("disruptedPods") or ()) > _MAX_DISRUPTED_PODS:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden("policy", "poddisruptionbudget", name, why)
+    if allowed == 0:
+        raise _refused(_reason(name, status), 0)
+
+
+def _reason(name: str, status: Object) -> str:
+    condition = find(status.get("conditions"), "DisruptionAllowed") or {}
+    message = condition.get("message") if condition.get("status") == "False" else ""
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    refusal = f"The disruption budget {name} does not allow evicting pods currently"
+    if message and condition.get("reason") == "SyncFailed":
+        return f"{refusal} because it failed sync: {message}"
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    if message:
+        return f"{refusal} ({condition.get('reason', '')}): {message}"
+    return refusal
+
+
+def _still_processed(name: str) -> APIError:
+    """429 for a budget whose controller has not yet observed its latest generation."""
+    return _refused(f"The disruption budget {name} is still being processed by the server.", 10)
+
+
+def _refused(why: str, retry_after: int) -> APIError:
+    error = too_many_requests(_VIOLATION, retry_after)
+    error.details = {**(error.details or {}), "causes": [{"reason": "DisruptionBudget", "message": why}]}
+    return error

@@ -10,7 +10,7 @@ from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.qos import qos_class
 from kubist.api.kinds.core.podspec.resources import same
 from kubist.api.kinds.core.podspec.visit import restarts_always
-from kubist.api.kinds.shared.update import keep_metadata
+from kubist.api.kinds.shared.update import STATUS_METADATA
 from kubist.api.resources.strategy import Errors, Update, keep
 from kubist.model.meta import objectmeta
 from kubist.model.meta.fields import FieldError, forbidden, invalid
@@ -25,6 +25,8 @@ _ONLY_COMPUTE = "only cpu and memory resources are mutable"
 
 
 class PodResize(Update):
+    metadata_rules = ()
+
     def prepare(self, ctx: Context, new: Object, old: Object) -> None:
         """Keeps all fields but resources. Added, removed or renamed containers are left in, so that validation
         reports them."""
@@ -37,10 +39,7 @@ class PodResize(Update):
         new["spec"].pop("resources", None)
         if resources is not None:
             new["spec"]["resources"] = resources
-        keep(new, old, "status")
-        keep_metadata(new, old)
-
-    metadata_rules = ()
+        keep(new, old, "status", *STATUS_METADATA)
 
     def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         return validate_with_exceptions(_validate, new, old, allow_privileged=ctx.config.allow_privileged)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubist.api.resources.strategy import Update, keep
+from kubist.api.resources.strategy import Update
 from kubist.model.meta.fields import FieldError, invalid
-from kubist.model.meta.object import Object
 from kubist.model.schema.internals import internal_form
 
 STATUS_METADATA = (
@@ -30,8 +29,3 @@ class StatusOnly(Update):
 
     reset_fields = ("metadata", "spec")
     restored_fields = ("spec", *STATUS_METADATA)
-
-
-def keep_metadata(new: Object, old: Object) -> None:
-    """Restores the metadata that `/status` must not change. managedFields stay, because the server sets them."""
-    keep(new, old, *STATUS_METADATA)
