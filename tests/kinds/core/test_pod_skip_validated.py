@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubist.api.kinds.core.pod import strategy
 from kubist.api.kinds.core.pod_validation import validate_new
-from kubist.api.kinds.core.podspec import qos
+from kubist.api.kinds.core.podspec.resources import qos_class
 from kubist.model.meta.object import Object
 from tests.plain_validation import plain_validation, uses
 
@@ -71,7 +71,7 @@ def _said(spec: Object) -> tuple[list[str], list[str], str]:
     strategy.default(pod)
     errors = [str(error) for error in validate_new(pod, allow_privileged=True)]
     warnings = [] if errors else list(strategy.warnings(None, pod, None))  # type: ignore[arg-type]
-    return errors, warnings, qos.qos_class(pod["spec"])
+    return errors, warnings, qos_class(pod["spec"])
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from kubist.api.admission import amounts
-from kubist.api.kinds.core.podspec.qos import qos_class
+from kubist.api.kinds.core.podspec.resources import qos_class
 from kubist.api.kinds.shared.podconditions import observe_generation
 from kubist.cluster.simulation import podresize, podstatus
 from kubist.cluster.simulation.commands import Run

@@ -7,7 +7,7 @@ import orjson
 
 from kubist.api.admission import tolerations
 from kubist.api.admission.plugin import CREATE, UPDATE, Plugin
-from kubist.api.kinds.core.podspec.qos import qos_class
+from kubist.api.kinds.core.podspec.resources import qos_class
 from kubist.api.resources.context import Context
 from kubist.model.meta import status
 from kubist.model.meta.object import Object

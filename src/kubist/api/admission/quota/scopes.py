@@ -22,7 +22,7 @@ def pod_in_scope(scope: Object, pod: Object) -> bool:
         return terminating(pod) == (name == "Terminating")
     if name in ("BestEffort", "NotBestEffort"):
         # Saves start-up time: the rules of pods are loaded with the first pod.
-        from kubist.api.kinds.core.podspec.qos import qos_class
+        from kubist.api.kinds.core.podspec.resources import qos_class
 
         return (qos_class(pod["spec"]) == "BestEffort") == (name == "BestEffort")
     if name == "PriorityClass":

@@ -17,8 +17,8 @@ from kubist.api.kinds.core.podspec.volumeclaims import (
     validate_access_modes,
     validate_class_name,
 )
-from kubist.api.kinds.core.podspec.volumesources import IQN_PREFIXES
-from kubist.api.kinds.core.podspec.volumesources import SOURCES as POD_SOURCES
+from kubist.api.kinds.core.podspec.volumes import IQN_PREFIXES
+from kubist.api.kinds.core.podspec.volumes import SOURCES as POD_SOURCES
 from kubist.api.kinds.shared.nodelabels import selector_warnings
 from kubist.api.kinds.shared.resourcenames import validate_positive_quantity
 from kubist.api.kinds.shared.update import immutable

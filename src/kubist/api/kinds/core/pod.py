@@ -18,8 +18,7 @@ from kubist.api.kinds.core.podspec.defaults import default_pod_spec, drop_init_c
 from kubist.api.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.profiles import copy_app_armor_annotations
-from kubist.api.kinds.core.podspec.qos import qos_class
-from kubist.api.kinds.core.podspec.resources import default_pod_resources, round_up_to_milli
+from kubist.api.kinds.core.podspec.resources import default_pod_resources, qos_class, round_up_to_milli
 from kubist.api.kinds.core.podspec.warnings import pod_spec_warnings
 from kubist.api.kinds.shared.podconditions import set_pod_condition
 from kubist.api.kinds.shared.update import STATUS_METADATA

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from kubist.api.kinds.core.pod_validation import validate_again, validate_with_exceptions
 from kubist.api.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.api.kinds.core.podspec.options import Options
-from kubist.api.kinds.core.podspec.qos import qos_class
-from kubist.api.kinds.core.podspec.resources import same
+from kubist.api.kinds.core.podspec.resources import qos_class, same
 from kubist.api.kinds.core.podspec.visit import restarts_always
 from kubist.api.kinds.shared.update import STATUS_METADATA
 from kubist.api.resources.strategy import Errors, Update, keep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubist.api.kinds.core.podspec.options import Options
-from kubist.api.kinds.core.podspec.spread import validate_label_keys
+from kubist.api.kinds.core.podspec.scheduling import validate_label_keys
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, forbidden, invalid, required
 from kubist.model.meta.labels import validate_label_name, validate_selector

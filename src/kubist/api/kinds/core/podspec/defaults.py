@@ -1,16 +1,17 @@
-"""Defaults of a PodSpec, and deprecated fields that mirror newer ones.
+"""Defaults of a PodSpec, and deprecated fields that mirror newer ones. The imagePullPolicy depends on the image's tag.
 
 `default_pod_spec` has the defaults of pods and templates. `api/kinds/core/pod.py` has the defaults of pods alone.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from kubist.api.kinds.core.podspec.images import pull_policy
 from kubist.api.kinds.core.podspec.resources import round_up_to_milli
 from kubist.api.kinds.core.podspec.visit import FIELDS
 from kubist.api.kinds.core.podspec.volumeclaims import default_claim_spec
+from kubist.base.caching import bounded_cache
 from kubist.model.meta.object import Object
 
 _FILE_MODE = 0o644
@@ -92,7 +93,7 @@ def default_volume(volume: Object) -> None:
             volume[source].setdefault(field, value)
     if "image" in volume:
         image = volume["image"]
-        image.setdefault("pullPolicy", pull_policy(image.get("reference", "")))
+        image.setdefault("pullPolicy", _pull_policy(image.get("reference", "")))
     if "downwardAPI" in volume:
         _default_downward_items(volume["downwardAPI"])
     if "projected" in volume:
@@ -113,7 +114,7 @@ def _default_downward_items(source: Object) -> None:
 
 def _default_container(container: Object) -> None:
     if "imagePullPolicy" not in container:
-        container["imagePullPolicy"] = pull_policy(container.get("image", ""))
+        container["imagePullPolicy"] = _pull_policy(container.get("image", ""))
     if "terminationMessagePath" not in container:
         container["terminationMessagePath"] = "/dev/termination-log"
     if "terminationMessagePolicy" not in container:
@@ -163,3 +164,44 @@ def _default_resources(resources: Object) -> None:
         round_up_to_milli(resources["limits"])
     if "requests" in resources:
         round_up_to_milli(resources["requests"])
+
+
+_DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PATH_PART = "[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*"
+_DIGEST = "[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_reference = re.compile(
+    rf"(?P<name>{_DOMAIN}(?:/{_PATH_PART})+)(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?",
+    re.ASCII,
+).fullmatch
+_identifier = re.compile("[a-f0-9]{64}").fullmatch
+_HASH_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
+
+
+def _normalized(image: str) -> str:
+    """`image` with the registry and the `library/` path that short names omit."""
+    first, slash, rest = image.partition("/")
+    is_domain = slash and ("." in first or ":" in first or first == "localhost" or first.lower() != first)
+    domain, path = (first, rest) if is_domain else ("docker.io", image)
+    if domain == "index.docker.io":
+        domain = "docker.io"
+    if domain == "docker.io" and "/" not in path:
+        path = "library/" + path
+    return f"{domain}/{path}"
+
+
+def _digest_is_known(digest: str) -> bool:
+    algorithm, _, encoded = digest.partition(":")
+    return _HASH_LENGTHS.get(algorithm) == len(encoded) and encoded == encoded.lower()
+
+
+@bounded_cache(entries=4096, key_length=256)
+def _pull_policy(image: str) -> str:
+    """Default imagePullPolicy: Always if the tag is `latest` or absent, else IfNotPresent."""
+    found = None if _identifier(image) else _reference(_normalized(image))
+    if found is None or len(found["name"]) > 255:
+        return "IfNotPresent"
+    if found["digest"] and not _digest_is_known(found["digest"]):
+        return "IfNotPresent"
+    tag = found["tag"] or ("" if found["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"

@@ -1,11 +1,11 @@
-"""Validation and defaults of resource requirements: limits, requests and claims of containers and pods."""
+"""Resource requirements (limits, requests, claims) of containers and pods: validation, defaults, and the QoS class."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-from orjson import dumps
+from orjson import dumps, loads
 
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.visit import restarts_always
@@ -18,7 +18,7 @@ from kubist.api.kinds.shared.resourcenames import (
     validate_quantity,
     validate_resource_name,
 )
-from kubist.base.caching import skip_validated
+from kubist.base.caching import bounded_cache, skip_validated
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta import names
 from kubist.model.meta.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -320,3 +320,41 @@ def same(new: Any, old: Any, key: str = "", parent: str = "") -> bool:
         return len(new) == len(old) and all(same(a, b, key, parent) for a, b in zip(new, old, strict=True))
     is_amount = parent in ("limits", "requests", "overhead") or key in ("sizeLimit", "divisor")
     return is_amount and parse_quantity(new) == parse_quantity(old)
+
+
+def qos_class(spec: Object) -> str:
+    """Guaranteed if every container has equal limits and requests for cpu and memory, BestEffort if none has any,
+    else Burstable. Pod-level resources take precedence."""
+    if "resources" in spec:
+        return _qos_class(dumps([spec["resources"]]))
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    return _qos_class(dumps([container.get("resources") for container in containers]))
+
+
+@bounded_cache(entries=4096, key_length=1024)
+def _qos_class(written: bytes) -> str:
+    """QoS class of resource requirements, a list in JSON: the key of the cache. Pods of one template have the same."""
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    guaranteed = True
+    for resources in loads(written):
+        if not resources:
+            guaranteed = False
+            continue
+        _add_compute(requests, resources.get("requests"))
+        if _add_compute(limits, resources.get("limits")) < len(_COMPUTE):
+            guaranteed = False
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _add_compute(total: dict[str, Quantity], amounts: dict[str, str] | None) -> int:
+    """Adds cpu and memory of a resource list to `total`. Returns how many of the two it has (0 to 2)."""
+    found = 0
+    if amounts:
+        for name in _COMPUTE:
+            if name in amounts and (amount := parse_quantity(amounts[name])).nanos > 0:
+                total[name] = total[name] + amount if name in total else amount
+                found += 1
+    return found

@@ -31,10 +31,10 @@ from kubist.api.kinds.core.podspec.resources import (
 from kubist.api.kinds.core.podspec.scheduling import (
     validate_readiness_gates,
     validate_scheduling_gates,
+    validate_spread,
     validate_tolerations,
 )
 from kubist.api.kinds.core.podspec.security import validate_pod_security_context
-from kubist.api.kinds.core.podspec.spread import validate_spread
 from kubist.api.kinds.core.podspec.visit import with_paths
 from kubist.api.kinds.core.podspec.volumes import validate_volumes
 from kubist.api.kinds.core.podspec.windows import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubist.api.kinds.core.podspec import paths, resources, security, spread
+from kubist.api.kinds.core.podspec import paths, resources, scheduling, security
 from kubist.api.kinds.core.podspec.annotations import has_invalid_deletion_cost
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.visit import containers_of
@@ -40,7 +40,7 @@ def options_for_update(old: Object, *, is_pod: bool, allow_privileged: bool) -> 
             labels.validate_selector(c.get("labelSelector"), "") for c in constraints
         ),
         repeated_spread_label_keys=any(
-            spread.validate_label_keys(c.get("matchLabelKeys"), None, c.get("labelSelector"), "")
+            scheduling.validate_label_keys(c.get("matchLabelKeys"), None, c.get("labelSelector"), "")
             for c in constraints
         ),
         non_local_token_paths=any(
