@@ -37,8 +37,8 @@ class APIServiceStatus(Update):
 class APIServiceStrategy(Strategy):
     unconditional_update = False
     lenient_metadata = True
-    reset_fields = ("status",)
     qualified_finalizers = False
+    reset_fields = ("status",)
     first_status: ClassVar = {}
     subresources: Mapping[str, Subresource] = {"status": APIServiceStatus()}
 

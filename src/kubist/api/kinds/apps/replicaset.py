@@ -35,9 +35,9 @@ class ReplicaSetStatus(Status):
 
 
 class ReplicaSetStrategy(Workload):
-    first_status: ClassVar = {"replicas": 0}
     names_pods = True
     always_scaled = True
+    first_status: ClassVar = {"replicas": 0}
     subresources: Mapping[str, Subresource] = {
         "status": ReplicaSetStatus(),
         "scale": Scale(),

@@ -73,8 +73,8 @@ class StatefulSetStatus(Status):
 
 
 class StatefulSetStrategy(Workload):
-    first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
     always_scaled = True
+    first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
     subresources: Mapping[str, Subresource] = {
         "status": StatefulSetStatus(),
         "scale": Scale(),

@@ -31,9 +31,9 @@ MAX_INT32 = 2**31 - 1
 
 class JobStrategy(Workload):
     default_propagation = "Orphan"
-    field_labels: Mapping[str, str] = {"status.successful": "status.succeeded"}
-    metadata_rules = ("object",)
     names_pods = True
+    metadata_rules = ("object",)
+    field_labels: Mapping[str, str] = {"status.successful": "status.succeeded"}
     subresources: Mapping[str, Subresource] = {"status": JobStatus()}
 
     def default(self, obj: Object) -> None:

@@ -99,11 +99,11 @@ class CertificateSigningRequestApproval(Update):
 
 
 class CertificateSigningRequestStrategy(Strategy):
-    reset_fields = ("spec", "status")
-    field_labels: Mapping[str, str] = {"spec.signerName": "spec.signerName"}
     namespace_selectable = False
+    reset_fields = ("spec", "status")
     first_status: ClassVar = {}
     metadata_rules = ("object",)
+    field_labels: Mapping[str, str] = {"spec.signerName": "spec.signerName"}
     subresources: Mapping[str, Subresource] = {
         "approval": CertificateSigningRequestApproval(),
         "status": CertificateSigningRequestStatus(),

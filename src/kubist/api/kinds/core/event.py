@@ -26,6 +26,7 @@ class EventStrategy(Strategy):
     default_propagation = "Unsupported"
     ttl_flag = "event_ttl"
     lenient_metadata = True
+    metadata_rules = ()
     field_labels: Mapping[str, str] = {
         "involvedObject.kind": "involvedObject.kind",
         "involvedObject.namespace": "involvedObject.namespace",
@@ -39,7 +40,6 @@ class EventStrategy(Strategy):
         "source": "source.component",
         "type": "type",
     }
-    metadata_rules = ()
 
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         return validate_event(new, "reportingComponent")

@@ -58,12 +58,12 @@ class NamespaceStrategy(Strategy):
     returns_deleted = True
     precondition_kind = "namespaces"
     keeps_propagation = True
-    reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: Mapping[str, str] = {"status.phase": "status.phase"}
-    first_status: ClassVar = {"phase": "Active"}
+    reset_fields = ("status",)
     restored_fields = ("spec.finalizers", "status")
+    first_status: ClassVar = {"phase": "Active"}
     metadata_rules = ("object",)
+    field_labels: Mapping[str, str] = {"status.phase": "status.phase"}
     subresources: Mapping[str, Subresource] = {
         "status": NamespaceStatus(),
         "finalize": NamespaceFinalize(),

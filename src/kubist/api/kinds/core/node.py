@@ -68,10 +68,10 @@ class NodeStatus(Status):
 
 
 class NodeStrategy(Strategy):
-    reset_fields = ("status",)
     namespace_selectable = False
-    field_labels: Mapping[str, str] = {"spec.unschedulable": "spec.unschedulable"}
+    reset_fields = ("status",)
     metadata_rules = ("object",)
+    field_labels: Mapping[str, str] = {"spec.unschedulable": "spec.unschedulable"}
     subresources: Mapping[str, Subresource] = {
         "status": NodeStatus(),
         "proxy": NodeProxy(),

@@ -78,8 +78,9 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 
 class PodStrategy(Strategy):
     returns_deleted = True
-    reset_fields = ("status",)
     generation_fields = ("spec",)
+    reset_fields = ("status",)
+    metadata_rules = ()
     field_labels: Mapping[str, str] = {
         "spec.nodeName": "spec.nodeName",
         "spec.host": "spec.nodeName",
@@ -93,7 +94,6 @@ class PodStrategy(Strategy):
         "status.nominatedNodeName": "status.nominatedNodeName",
     }
     indexed_fields = ("spec.nodeName",)
-    metadata_rules = ()
     subresources: Mapping[str, Subresource] = {
         "attach": PodStream(of_container=True),
         "binding": PodBinding(),

@@ -17,9 +17,9 @@ class PodTemplateStrategy(Workload):
     """Workload without spec and status, only with a template."""
 
     returns_deleted = True
-    reset_fields = ()
     generation_fields = ("template",)
     template = "template"
+    reset_fields = ()
     first_status = None
 
     def default(self, obj: Object) -> None:

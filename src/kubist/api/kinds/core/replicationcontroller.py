@@ -43,9 +43,9 @@ class ReplicationControllerScale(Scale):
 
 class ReplicationControllerStrategy(Workload):
     default_propagation = "Orphan"
+    names_pods = True
     first_status: ClassVar = {"replicas": 0}
     field_labels: Mapping[str, str] = {"status.replicas": "status.replicas"}
-    names_pods = True
     subresources: Mapping[str, Subresource] = {
         "status": ReplicationControllerStatus(),
         "scale": ReplicationControllerScale(),

@@ -41,8 +41,8 @@ class ServiceStrategy(Strategy):
     create_on_update = True
     returns_deleted = True
     reset_fields = ("status",)
-    field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
     first_status: ClassVar = {"loadBalancer": {}}
+    field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
     subresources: Mapping[str, Subresource] = {
         "status": ServiceStatus(),
         "proxy": ServiceProxy(),

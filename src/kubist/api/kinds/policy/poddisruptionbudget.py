@@ -36,8 +36,8 @@ class PodDisruptionBudgetStatus(Status):
 class PodDisruptionBudgetStrategy(Strategy):
     unconditional_update = False
     lenient_metadata = True
-    reset_fields = ("status",)
     generation_fields = ("spec",)
+    reset_fields = ("status",)
     first_status: ClassVar = dict.fromkeys(COUNTS, 0)
     metadata_rules = ()
     subresources: Mapping[str, Subresource] = {"status": PodDisruptionBudgetStatus()}
