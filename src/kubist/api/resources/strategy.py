@@ -156,6 +156,8 @@ class Strategy(Update):
     lenient_metadata = False
     """Whether the kind's own validation comes first (events, budgets, claims). Metadata then gets only the minimal
     validation, and only if the kind finds no errors."""
+    validate_name: Callable[[str, bool], list[str]] = staticmethod(names.dns_subdomain)
+    """Error messages for a name, or with True for a generateName."""
     validates_metadata = False
     """Whether `validate` validates the metadata of a new object too, because other rules depend on its errors."""
     ttl_flag = ""
@@ -185,14 +187,6 @@ class Strategy(Update):
     def virtual_objects(self, namespace: str = "") -> Iterable[Object] | None:
         """Objects of a kind that is computed, of one namespace or of all; None for stored kinds."""
         return None
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        """Error messages for a name, or with `prefix` for a generateName."""
-        return names.dns_subdomain(name, prefix)
-
-    def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
-        """`validate_name` for one object, for rules that depend on its other fields."""
-        return self.validate_name
 
     def generate_name(self, base: str) -> str:
         return names.generate(base)

@@ -51,7 +51,7 @@ def _errors_of_new(ctx: ResourceRequest, obj: Object) -> list[FieldError]:
     errors = objectmeta.validate_create(
         metadata,
         namespaced=namespaced,
-        validate_name=strategy.name_rule(obj),
+        validate_name=strategy.validate_name,
         qualified_finalizers=strategy.qualified_finalizers,
     )
     return errors + strategy.validate(ctx, obj, None)

@@ -5,14 +5,14 @@ Spec validation is in `api/crd/validate`. `api/crd/controller` handles names, es
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kubist.api.crd import definition, v1beta1
 from kubist.api.crd.schemas import formats_warnings
 from kubist.api.crd.validate import validate_definition, validate_names
 from kubist.api.resources.strategy import Errors, Strategy, Subresource, Update
-from kubist.model.meta import names
+from kubist.model.meta import names, objectmeta
 from kubist.model.meta.object import Object
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     qualified_finalizers = False
     returns_deleted = True
     reset_fields = ("status",)
+    validates_metadata = True
     subresources: Mapping[str, Subresource] = {"status": CustomResourceDefinitionStatus()}
 
     def default(self, obj: Object) -> None:
@@ -69,22 +70,9 @@ class CustomResourceDefinitionStrategy(Strategy):
         if stored and stored not in versions:
             new["status"] = {**new["status"], "storedVersions": [*versions, stored]}
 
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_subdomain(name, prefix)
-
-    def name_rule(self, obj: Object) -> Callable[[str, bool], list[str]]:
-        """Rule for the only valid name, `<plural>.<group>`. The rule also applies to generateName."""
-        spec = obj["spec"]
-        wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
-
-        def problems(name: str, prefix: bool) -> list[str]:
-            found = self.validate_name(name, prefix)
-            return found if name == wanted else [*found, 'must be spec.names.plural+"."+spec.group']
-
-        return problems
-
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
-        return validate_definition(new, old)
+        errors = _validate_metadata(new) if old is None else []
+        return errors + validate_definition(new, old)
 
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
         return formats_warnings(new, old)
@@ -102,6 +90,20 @@ class CustomResourceDefinitionStrategy(Strategy):
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         definition.set_condition(obj, "Terminating", "True", "InstanceDeletionPending", text, ctx.now)
         return True
+
+
+def _validate_metadata(crd: Object) -> Errors:
+    """Validates the metadata of a new CRD. The only valid name, and generateName, is `<plural>.<group>`."""
+    spec = crd["spec"]
+    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+
+    def validate_name(name: str, prefix: bool) -> list[str]:
+        errors = names.dns_subdomain(name, prefix)
+        return errors if name == wanted else [*errors, 'must be spec.names.plural+"."+spec.group']
+
+    return objectmeta.validate_create(
+        crd["metadata"], namespaced=False, validate_name=validate_name, qualified_finalizers=False
+    )
 
 
 strategy = CustomResourceDefinitionStrategy()

@@ -74,14 +74,12 @@ class StatefulSetStatus(Status):
 
 class StatefulSetStrategy(Workload):
     always_scaled = True
+    validate_name = staticmethod(names.dns_label)
     first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
     subresources: Mapping[str, Subresource] = {
         "status": StatefulSetStatus(),
         "scale": Scale(),
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
 
     def default(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})

@@ -59,6 +59,7 @@ class NamespaceStrategy(Strategy):
     precondition_kind = "namespaces"
     keeps_propagation = True
     namespace_selectable = False
+    validate_name = staticmethod(names.dns_label)
     reset_fields = ("status",)
     restored_fields = ("spec.finalizers", "status")
     first_status: ClassVar = {"phase": "Active"}
@@ -68,9 +69,6 @@ class NamespaceStrategy(Strategy):
         "status": NamespaceStatus(),
         "finalize": NamespaceFinalize(),
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
 
     def default(self, obj: Object) -> None:
         _label(obj)

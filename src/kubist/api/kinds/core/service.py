@@ -40,6 +40,7 @@ class ServiceStatus(Status):
 class ServiceStrategy(Strategy):
     create_on_update = True
     returns_deleted = True
+    validate_name = staticmethod(names.dns_label)
     reset_fields = ("status",)
     first_status: ClassVar = {"loadBalancer": {}}
     field_labels: Mapping[str, str] = {"spec.clusterIP": "spec.clusterIP", "spec.type": "spec.type"}
@@ -47,9 +48,6 @@ class ServiceStrategy(Strategy):
         "status": ServiceStatus(),
         "proxy": ServiceProxy(),
     }
-
-    def validate_name(self, name: str, prefix: bool) -> list[str]:
-        return names.dns_label(name, prefix)
 
     def default(self, obj: Object) -> None:
         spec = obj["spec"]
