@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Update
 from kubist.api.verbs.resource_request import ResourceRequest
 from kubist.base.offload import Lengthy, away, elsewhere
@@ -74,7 +73,7 @@ def _check_update(ctx: ResourceRequest, target: Update, new: Object, old: Object
         ctx.warn(warning)
 
 
-def kind_errors(ctx: Context, target: Update, new: Object, old: Object) -> list[FieldError]:
+def kind_errors(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> list[FieldError]:
     """Errors of an update by the rules of the kind, which validate the metadata again (`Update.metadata_rules`)."""
     metadata, strategy = new["metadata"], ctx.resource.strategy
     qualified = strategy.qualified_finalizers

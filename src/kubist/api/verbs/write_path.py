@@ -28,7 +28,6 @@ from dataclasses import replace
 from kubist.api.filters.authorization.query import attributes
 from kubist.api.representation.representation import Representation
 from kubist.api.resources.allocations import Allocations
-from kubist.api.resources.context import Context
 from kubist.api.resources.strategy import Scale, Update, keep
 from kubist.api.verbs import managed_fields
 from kubist.api.verbs.finalizers import is_finalized
@@ -113,7 +112,7 @@ async def insert_object(ctx: ResourceRequest, obj: Object) -> Outcome:
         return Outcome(entry, obj, created=True)
 
 
-def prepare_for_create(ctx: Context, obj: Object) -> None:
+def prepare_for_create(ctx: ResourceRequest, obj: Object) -> None:
     """Set the first generation and status, and let the kind prepare the object."""
     strategy = ctx.resource.strategy
     if strategy.generation_fields:
@@ -123,7 +122,7 @@ def prepare_for_create(ctx: Context, obj: Object) -> None:
     strategy.prepare(ctx, obj, None)
 
 
-def prepare_for_update(ctx: Context, target: Update, new: Object, old: Object) -> None:
+def prepare_for_update(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> None:
     """Restore the fields that this path never changes, and let the kind prepare the object."""
     fields = target.reset_fields if target.restored_fields is None else target.restored_fields
     if fields:

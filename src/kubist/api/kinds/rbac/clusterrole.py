@@ -12,8 +12,6 @@ from kubist.model.meta.object import Object
 
 
 class ClusterRoleStrategy(RoleStrategy):
-    namespaced = False
-
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
         if old is None:
             return _validate(new, allow_invalid_values=False)

@@ -4,9 +4,4 @@ from __future__ import annotations
 
 from kubist.api.kinds.rbac.common import BindingStrategy
 
-
-class ClusterRoleBindingStrategy(BindingStrategy):
-    namespaced = False
-
-
-strategy = ClusterRoleBindingStrategy()
+strategy = BindingStrategy()

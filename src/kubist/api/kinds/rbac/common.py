@@ -17,7 +17,6 @@ class RBACStrategy(Strategy):
     """Base of all kinds in the group."""
 
     create_on_update = True
-    namespaced = True
     metadata_rules = ("object",)
 
     def validate_name(self, name: str, prefix: bool) -> list[str]:
@@ -123,7 +122,7 @@ class BindingStrategy(RBACStrategy):
         default_binding(obj)
 
     def validate(self, ctx: Context, new: Object, old: Object | None) -> Errors:
-        errors = validate_binding(new, namespaced=self.namespaced)
+        errors = validate_binding(new, namespaced=ctx.resource.namespaced)
         if old is not None:
             errors += objectmeta.validate_update(new["metadata"], old["metadata"])
             if new["roleRef"] != old["roleRef"]:
