@@ -27,7 +27,6 @@ SOURCE = Path(kubist.__file__).parent
 ROOT = f"{SOURCE}/"
 APPLICATION = f"{SOURCE}/api/application.py"
 PATH = "/apis/apps/v1/namespaces/bench/deployments"
-MODULE = "<module>"
 
 
 def deployment(name: str) -> Request:
@@ -40,7 +39,7 @@ def deployment(name: str) -> Request:
 
 
 class Hops:
-    """Functions that the application calls, directly or through others. Code that a coroutine resumes counts once."""
+    """Functions that the application calls, directly or through others. A coroutine that is resumed counts once."""
 
     def __init__(self) -> None:
         self.calls = 0

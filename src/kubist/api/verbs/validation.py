@@ -75,10 +75,10 @@ def _check_update(ctx: ResourceRequest, target: Update, new: Object, old: Object
 
 def kind_errors(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> list[FieldError]:
     """Errors of an update by the rules of the kind, which validate the metadata again (`Update.metadata_rules`)."""
-    metadata, strategy = new["metadata"], ctx.resource.strategy
-    qualified = strategy.qualified_finalizers
     errors: list[FieldError] = []
     for rules in target.metadata_rules:
+        metadata, strategy = new["metadata"], ctx.resource.strategy
+        qualified = strategy.qualified_finalizers
         if rules == "update":
             errors += objectmeta.validate_update(metadata, old["metadata"], qualified_finalizers=qualified)
         else:
