@@ -252,8 +252,12 @@ def _stores_missing_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> 
         for part in test.body
         for node in ast.walk(part)
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-        if (text := ast.unparse(node.value)) in looked_up and looked_up[text] in ast.unparse(test.test)
+        if (text := ast.unparse(node.value)) in looked_up and looked_up[text] in _names(test.test)
     }
+
+
+def _names(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
 
 
 def test_attributes_that_are_caches_are_bounded() -> None:
