@@ -50,9 +50,9 @@ class PodSelection(Body):
     ] = None
     container: Annotated[str, "Name of one container. Missing: all."] = ""
 
-    def check(self, asked: Fields) -> None:
+    def check(self, fields: Fields) -> None:
         if self.name and self.label_selector is not None:
-            asked.reject("labelSelector", str(self.label_selector), "must not be set together with name")
+            fields.reject("labelSelector", str(self.label_selector), "must not be set together with name")
 
 
 class PodSuccess(PodSelection):
@@ -71,10 +71,10 @@ class PodFailure(PodCrashLoop):
 class PodReadiness(PodSelection):
     ready: bool
 
-    def check(self, asked: Fields) -> None:
-        if self.ready is None and not any(error.field == "ready" for error in asked.errors):
-            asked.reject("ready", None, "must be true or false")
-        super().check(asked)
+    def check(self, fields: Fields) -> None:
+        if self.ready is None and not any(error.field == "ready" for error in fields.errors):
+            fields.reject("ready", None, "must be true or false")
+        super().check(fields)
 
 
 class PodOutcome(PodSelection):
@@ -99,9 +99,9 @@ class NodeChoice(Body):
         LabelSelector | None, parsed(parse_label_selector), "Labels of the nodes, instead of a name."
     ] = None
 
-    def check(self, asked: Fields) -> None:
+    def check(self, fields: Fields) -> None:
         if bool(self.name) == (self.label_selector is not None):
-            asked.reject("name", self.name, "set either name or labelSelector")
+            fields.reject("name", self.name, "set either name or labelSelector")
 
 
 class NodeName(Body):
@@ -227,21 +227,21 @@ class Workloads:
             raise status.no_such_path()
         request = call.read("NodeOperation", NodeChoice)
         name, selector = request.name, request.label_selector
-        found = [
+        nodes = [
             entry
             for entry in self._client.collection("nodes").entries.values()
             if (entry.name == name if selector is None else selector.matches(entry.labels))
         ]
-        if not found:
+        if not nodes:
             if name:
                 raise status.not_found("", "nodes", name)
             raise status.APIError(404, "NotFound", f'no node has the labels "{selector}"')
-        for entry in found:
+        for entry in nodes:
             if entry.labels.get(SIMULATED) != "true":
                 conflict(f'node "{entry.name}" is not simulated: it has no label {SIMULATED}=true')
-        for entry in found:
+        for entry in nodes:
             await set_state(self._client, entry.name, *NODE_STATES[operation])
-        return {"items": [{"name": entry.name} for entry in found]}
+        return {"items": [{"name": entry.name} for entry in nodes]}
 
 
 class _Chosen:
@@ -253,4 +253,6 @@ class _Chosen:
 
     def answer(self) -> Object:
         listed = (pod["metadata"] for pod in self.pods)
-        return {"items": [{"namespace": held["namespace"], "name": held["name"]} for held in listed]}
+        return {
+            "items": [{"namespace": metadata["namespace"], "name": metadata["name"]} for metadata in listed]
+        }

@@ -81,10 +81,10 @@ class Record:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, found: Object) -> Record:
+    def from_json(cls, record: Object) -> Record:
         """Raises TypeError, KeyError or ValueError for a file that is not of this version."""
-        lists = {name: tuple(found[name]) for name in ("controllers", "issuers")}
-        return cls(**{**found, **lists, "limits": Limits(**found["limits"])})
+        lists = {name: tuple(record[name]) for name in ("controllers", "issuers")}
+        return cls(**{**record, **lists, "limits": Limits(**record["limits"])})
 
 
 NAME = text(lambda name: names.dns_label(name) if name else (), maxLength=63)
@@ -102,11 +102,11 @@ def _read_loops(value: Any) -> tuple[str, ...]:
 class Manifests(FieldType):
     """Objects in a list, or in YAML text. Lists are expanded to their items."""
 
-    def read(self, asked: Fields, name: str, default: Any) -> Any:
-        manifests = super().read(asked, name, [])
-        objects = list(_expanded(asked, name, manifests))
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
+        manifests = super().read(fields, name, [])
+        objects = list(_expanded(fields, name, manifests))
         if len(objects) > MANIFESTS:
-            asked.reject(name, len(objects), f"must have at most {MANIFESTS} objects")
+            fields.reject(name, len(objects), f"must have at most {MANIFESTS} objects")
         return tuple(objects)
 
 
@@ -123,17 +123,17 @@ def _parse_manifests(value: Any) -> list[Any]:
     return [document for document in documents if document is not None]
 
 
-def _expanded(asked: Fields, name: str, manifests: list[Any]) -> Iterator[Object]:
+def _expanded(fields: Fields, name: str, manifests: list[Any]) -> Iterator[Object]:
     """Objects of a list, with the items of lists in it."""
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, dict):
-            asked.reject(f"{name}[{index}]", str(manifest)[:100], "must be an object")
+            fields.reject(f"{name}[{index}]", str(manifest)[:100], "must be an object")
         elif str(manifest.get("kind", "")).endswith("List") and isinstance(manifest.get("items"), list):
             for number, item in enumerate(manifest["items"]):
                 if isinstance(item, dict):
                     yield item
                 else:
-                    asked.reject(f"{name}[{index}].items[{number}]", str(item)[:100], "must be an object")
+                    fields.reject(f"{name}[{index}].items[{number}]", str(item)[:100], "must be an object")
         else:
             yield manifest
 
@@ -209,12 +209,12 @@ def read_spec(call: Call, has_disk: bool) -> Spec:
             raise ValueError("the host has no data directory: start it without --in-memory")
         return storage
 
-    asked = call.fields(KIND)
-    spec = read(asked, Spec, storage=check_storage)
+    fields = call.fields(KIND)
+    spec = read(fields, Spec, storage=check_storage)
     sources = [name for name in SOURCES if getattr(spec, name)]
     if spec.snapshot and spec.fork:
         sources.remove("fork")  # a snapshot of that cluster
     for name in sources[1:]:
-        asked.forbid(name, f"may not be set together with {sources[0]}")
-    asked.done()
+        fields.forbid(name, f"may not be set together with {sources[0]}")
+    fields.done()
     return spec

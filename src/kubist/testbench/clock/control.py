@@ -56,23 +56,23 @@ class ClockControl:
 
     async def _put(self, call: Call) -> Object:
         """Moves the clock: `now`, `offset` or `advance`; `frozen` or `speed`."""
-        asked = call.fields("Clock")
-        steps = [name for name in ("now", "offset", "advance") if name in asked]
-        is_move = bool(steps) or "speed" in asked or "frozen" in asked
+        fields = call.fields("Clock")
+        steps = [name for name in ("now", "offset", "advance") if name in fields]
+        is_move = bool(steps) or "speed" in fields or "frozen" in fields
         for name in steps[1:]:
-            asked.reject(name, "", f"must not be set together with {steps[0]}")
-        if "speed" in asked and "frozen" in asked:
-            asked.reject("speed", "", "must not be set together with frozen")
+            fields.reject(name, "", f"must not be set together with {steps[0]}")
+        if "speed" in fields and "frozen" in fields:
+            fields.reject("speed", "", "must not be set together with frozen")
         clock = self._clock
         move = read(
-            asked,
+            fields,
             ClockMove,
             now=checked_time,
             offset=lambda seconds: checked_time(time.time() + seconds),
             advance=lambda seconds: advanced(clock.now(), seconds),
             speed=checked_speed,
         )
-        asked.done()
+        fields.done()
         self.check_local()
         if not is_move:
             return self.state()

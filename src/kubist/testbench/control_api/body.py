@@ -46,23 +46,23 @@ class Body:
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
 
-    def check(self, asked: Fields) -> None:
+    def check(self, fields: Fields) -> None:
         """Rejects fields that are invalid together."""
 
 
-def read(asked: Fields, body: type[T], **parse: Callable[[Any], Any]) -> T:
+def read(fields: Fields, body: type[T], **parse: Callable[[Any], Any]) -> T:
     """Reads the fields of a class. Errors are kept for `done`. `parse` makes the final values of some fields;
     its ValueErrors reject them."""
     values: dict[str, Any] = {}
     kind: type = body
     for field in fields_of(kind):
-        value = field.type.read(asked, field.json_name, field.default)
+        value = field.type.read(fields, field.json_name, field.default)
         if value is not None and field.name in parse:
-            value = asked.convert(field.json_name, value, parse[field.name], field.default)
+            value = fields.convert(field.json_name, value, parse[field.name], field.default)
         values[field.name] = value
     made = body(**values)
     if isinstance(made, Body):
-        made.check(asked)
+        made.check(fields)
     return made
 
 
@@ -73,8 +73,8 @@ class Nested(FieldType):
         super().__init__({})
         self.body, self.is_list = body, is_list
 
-    def read(self, asked: Fields, name: str, default: Any) -> Any:
-        return read(asked.below(name), self.body)
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
+        return read(fields.below(name), self.body)
 
 
 class JSONName(NamedTuple):

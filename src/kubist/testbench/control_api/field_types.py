@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kubist.base.hints import did_you_mean
-from kubist.model.meta import durations, fields, status, times
-from kubist.model.meta.fields import FieldError
+from kubist.model.meta import durations, status, times
+from kubist.model.meta.fields import FieldError, forbidden, invalid, required
 from kubist.model.meta.object import Object
 
 GROUP = "kubist.io"
@@ -24,10 +24,6 @@ class Invalid(ValueError):
         super().__init__(*problems)
         self.problems = problems
         self.value = value
-
-
-class Missing(ValueError):
-    """Problem of a field that must not be missing or empty."""
 
 
 class Fields:
@@ -63,8 +59,6 @@ class Fields:
         """Converted value. A ValueError rejects it."""
         try:
             return convert(value)
-        except Missing as error:
-            self.require(name, str(error))
         except Invalid as error:
             for problem in error.problems:
                 self.reject(name, value if error.value is None else error.value, problem)
@@ -79,22 +73,22 @@ class Fields:
         return below
 
     def reject(self, name: str, value: object, why: str) -> None:
-        self.errors.append(fields.invalid(self.path(name), value, why))
+        self.errors.append(invalid(self.path(name), value, why))
 
     def require(self, name: str, why: str) -> None:
-        self.errors.append(fields.required(self.path(name), why))
+        self.errors.append(required(self.path(name), why))
 
     def forbid(self, name: str, why: str) -> None:
-        self.errors.append(fields.forbidden(self.path(name), why))
+        self.errors.append(forbidden(self.path(name), why))
 
     def _unknown(self) -> list[FieldError]:
         names = sorted(
             name for name, value in self._left.items() if name not in self._known or value is not None
         )
         return [
-            fields.forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
+            forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
             for name in names[:MOST_HINTS]
-        ] + [fields.forbidden(self.path(name), "unknown field") for name in names[MOST_HINTS:]]
+        ] + [forbidden(self.path(name), "unknown field") for name in names[MOST_HINTS:]]
 
     def done(self) -> None:
         """Raises 422 if a field is unknown or invalid."""
@@ -124,26 +118,26 @@ class FieldType:
     absent: Any = None
     """Stands for a value that is missing or of another type."""
 
-    def read(self, asked: Fields, name: str, default: Any) -> Any:
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
         """Value of a field; the default if it is missing or invalid."""
-        value = asked.take(name)
+        value = fields.take(name)
         is_bool = isinstance(value, bool) and self.kinds not in (bool, object)
         if value is not None and (is_bool or not isinstance(value, self.kinds)):
-            asked.reject(name, value, f"must be {self.called}")
+            fields.reject(name, value, f"must be {self.called}")
             value = None
         if value is None:
             value = self.absent
         if value is None:
             return default
-        return asked.convert(name, value, self.convert, default) if self.convert is not None else value
+        return fields.convert(name, value, self.convert, default) if self.convert is not None else value
 
 
 def text(problems: Callable[[str], Iterable[str]], absent: str | None = None, **schema: Any) -> FieldType:
     """String. `problems` returns what is wrong with one."""
 
     def check(value: str) -> str:
-        if found := list(problems(value)):
-            raise Invalid(*found)
+        if errors := list(problems(value)):
+            raise Invalid(*errors)
         return value
 
     return FieldType({"type": "string"} | schema, str, "a string", check, absent)

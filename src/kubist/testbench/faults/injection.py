@@ -67,9 +67,9 @@ class Faults:
 
     async def add(self, spec: Object) -> Fault:
         """Adds a rule. Raises 422 for an invalid one and 409 if this server cannot apply it."""
-        asked = Fields("Fault", spec)
-        version = await self._stale_version(asked)
-        rule = parse_rule(asked)
+        fields = Fields("Fault", spec)
+        version = await self._stale_version(fields)
+        rule = parse_rule(fields)
         if len(self._faults) >= MOST_RULES:
             conflict(f"this server has {MOST_RULES} fault rules, the most it can have")
         if rule.expire_history and not self._api.registry.store.local:
@@ -84,14 +84,16 @@ class Faults:
             await self._act_on_open_watches(fault)
         return fault
 
-    async def _stale_version(self, asked: Fields) -> int:
+    async def _stale_version(self, fields: Fields) -> int:
         """Resource version of stale reads: the given one, or the newest."""
         cache = self._api.registry.cache
         await cache.catch_up()
-        given = asked.peek("staleRead")
-        version = resource_version(given)
+        stale_read = fields.peek("staleRead")
+        version = resource_version(stale_read)
         if version is not None and version > cache.revision:
-            asked.reject("staleRead", given, f"must not be newer than {cache.revision}, the newest version")
+            fields.reject(
+                "staleRead", stale_read, f"must not be newer than {cache.revision}, the newest version"
+            )
         return version or cache.revision
 
     def remove(self, id_: str) -> Fault | None:

@@ -70,19 +70,19 @@ class OneOf(FieldType):
         super().__init__({"oneOf": [{"type": "string"}, texts]})
         self._parse = parse
 
-    def read(self, asked: Fields, name: str, default: Any) -> Any:
-        value = asked.peek(name)
-        texts = TEXTS.read(asked, name, ())
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
+        value = fields.peek(name)
+        texts = TEXTS.read(fields, name, ())
         if value == [] or "" in texts:
-            asked.reject(name, value, "must not be empty")
+            fields.reject(name, value, "must not be empty")
         elif len(texts) > MOST_VALUES or any(len(text) > LONGEST_TEXT for text in texts):
-            asked.reject(name, "", f"must have at most {MOST_VALUES} values of {LONGEST_TEXT} characters")
+            fields.reject(name, "", f"must have at most {MOST_VALUES} values of {LONGEST_TEXT} characters")
         patterns = []
         for text in texts:
             try:
                 patterns.append(self._parse(text))
             except ValueError as error:
-                asked.reject(name, text, str(error))
+                fields.reject(name, text, str(error))
         return tuple(patterns)
 
 

@@ -123,26 +123,26 @@ class FaultState(FaultRule):
     hits: Annotated[Count, "Requests and watches on which the rule acted."]
 
 
-def parse_rule(asked: Fields) -> FaultRule:
+def parse_rule(fields: Fields) -> FaultRule:
     """Rule of a JSON object. Raises 422 with all errors."""
-    given = {name for name in (*ACTIONS, *COMPANIONS, *CRITERIA) if name in asked}
-    _check_combination(asked, given)
-    rule = read(asked, FaultRule)
-    rule.at_once = (rule.expire_history or bool(rule.take_lease)) and "verb" not in given
-    rule.on_requests = not rule.at_once or bool(given & set(ACTIONS) - {"expireHistory", "takeLease"})
+    present = {name for name in (*ACTIONS, *COMPANIONS, *CRITERIA) if name in fields}
+    _check_combination(fields, present)
+    rule = read(fields, FaultRule)
+    rule.at_once = (rule.expire_history or bool(rule.take_lease)) and "verb" not in present
+    rule.on_requests = not rule.at_once or bool(present & set(ACTIONS) - {"expireHistory", "takeLease"})
     _add_default_match(rule)
     if not rule.on_requests:
-        _check_at_once(asked, rule, given)
+        _check_at_once(fields, rule, present)
     if rule.take_lease:
         for name, pattern in (("namespace", rule.namespace), ("name", rule.name)):
             if len(pattern) != 1 or "*" in pattern[0]:
-                asked.require(name, "takeLease needs the namespace and the name of one Lease")
+                fields.require(name, "takeLease needs the namespace and the name of one Lease")
     if rule.on_watches and "watch" not in rule.verb:
-        action = next(name for name in ON_WATCHES if name in given)
-        asked.reject("verb", list(rule.verb), f"must include watch, because {action} acts on watches")
+        action = next(name for name in ON_WATCHES if name in present)
+        fields.reject("verb", list(rule.verb), f"must include watch, because {action} acts on watches")
     if rule.stale_read is not None and not set(rule.verb) <= set(READS):
-        asked.reject("verb", list(rule.verb), "must be get, list or watch, because staleRead acts on reads")
-    asked.done()
+        fields.reject("verb", list(rule.verb), "must be get, list or watch, because staleRead acts on reads")
+    fields.done()
     return rule
 
 
@@ -156,33 +156,33 @@ def _add_default_match(rule: FaultRule) -> None:
         rule.resource = (LEASES,)
 
 
-def _check_combination(asked: Fields, given: set[str]) -> None:
+def _check_combination(fields: Fields, present: set[str]) -> None:
     """Rejects a rule without an action, and fields that contradict each other."""
-    if not given & set(ACTIONS):
-        asked.require("status", f"the rule has no action, which is one of {', '.join(ACTIONS)}")
+    if not present & set(ACTIONS):
+        fields.require("status", f"the rule has no action, which is one of {', '.join(ACTIONS)}")
     for name, needed in COMPANIONS.items():
-        if name in given and needed not in given:
-            asked.forbid(name, f"needs {needed}")
+        if name in present and needed not in present:
+            fields.forbid(name, f"needs {needed}")
 
     def forbid(first: str, others: tuple[str, ...]) -> None:
         for name in others:
-            if first in given and name in given:
-                asked.forbid(name, f"must not be set together with {first}")
+            if first in present and name in present:
+                fields.forbid(name, f"must not be set together with {first}")
 
     forbid("status", ("close", *AFTERWARDS, *ON_WATCHES, "staleRead"))
     forbid("truncate", ("close", *ON_WATCHES))
     forbid("close", (*ON_WATCHES,))
     forbid("delayAfter", ON_WATCHES)
-    if asked.peek("close") == "before":
+    if fields.peek("close") == "before":
         forbid("close", ("delayAfter", "staleRead"))
-    chances = tuple(name for name in ("nth", "every", "probability") if name in given)
+    chances = tuple(name for name in ("nth", "every", "probability") if name in present)
     if chances:
         forbid(chances[0], chances[1:])
 
 
-def _check_at_once(asked: Fields, rule: FaultRule, given: set[str]) -> None:
+def _check_at_once(fields: Fields, rule: FaultRule, present: set[str]) -> None:
     """Rejects criteria of requests in a rule that acts once, when it is added."""
     action = "takeLease" if rule.take_lease else "expireHistory"
     for name in CRITERIA:
-        if name in given and not (rule.take_lease and name in ("namespace", "name")):
-            asked.forbid(name, f"needs verb, because {action} without verb acts at once")
+        if name in present and not (rule.take_lease and name in ("namespace", "name")):
+            fields.forbid(name, f"needs verb, because {action} without verb acts at once")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class NewSnapshot(Body):
     name: Annotated[str, "DNS subdomain name."]
 
-    def check(self, asked: Fields) -> None:
-        if not self.name and not asked.errors:
-            asked.require("name", "the name of the new snapshot")
+    def check(self, fields: Fields) -> None:
+        if not self.name and not fields.errors:
+            fields.require("name", "the name of the new snapshot")
 
 
 class Snapshot(NewSnapshot):

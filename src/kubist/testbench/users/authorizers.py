@@ -33,16 +33,16 @@ class ClientConfig(Body):
     url: Annotated[str, "https://host[:port]/path of the webhook."]
     ca_bundle: Annotated[str, "Base64 of the CA certificates in PEM."] = ""
 
-    def check(self, asked: Fields) -> None:
+    def check(self, fields: Fields) -> None:
         if not self.url:
-            asked.require("url", "the address of the webhook, https://host[:port]/path")
+            fields.require("url", "the address of the webhook, https://host[:port]/path")
         else:
-            asked.errors += validate_url(self.url, asked.path("url"))
+            fields.errors += validate_url(self.url, fields.path("url"))
         try:
             if self.ca_bundle:
                 trust(self.ca_bundle)
         except ValueError:
-            asked.reject("caBundle", f"{self.ca_bundle[:40]}…", "must be the base64 of PEM certificates")
+            fields.reject("caBundle", f"{self.ca_bundle[:40]}…", "must be the base64 of PEM certificates")
 
 
 class Authorizer(Body):
@@ -51,10 +51,10 @@ class Authorizer(Body):
     timeout: Duration | None = None
     failure_policy: Literal["Deny", "NoOpinion"] = "Deny"
 
-    def check(self, asked: Fields) -> None:
+    def check(self, fields: Fields) -> None:
         if self.timeout is not None and not 0 < self.timeout <= LONGEST_TIMEOUT:
             why = f"must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds"
-            asked.reject("timeout", self.timeout, why)
+            fields.reject("timeout", self.timeout, why)
 
 
 class Authorizers:
@@ -76,7 +76,7 @@ class Authorizers:
 
     async def _list(self, _: Call) -> Object:
         """Authorization webhooks, the first asked first."""
-        return {"items": [shown for shown, _ in reversed(self._made.values())]}
+        return {"items": [authorizer for authorizer, _ in reversed(self._made.values())]}
 
     async def _create(self, call: Call) -> Object:
         """Adds an authorization webhook. It is asked before all others."""
@@ -94,14 +94,19 @@ class Authorizers:
         from kubist.testbench.users.authorization_webhook import make_webhook
 
         webhook = make_webhook(self._api.cluster, config, seconds, deny_on_failure=policy == "Deny")
-        shown = {"name": name, "clientConfig": config, "timeout": f"{seconds:g}s", "failurePolicy": policy}
-        self._made[name] = shown, webhook
+        authorizer = {
+            "name": name,
+            "clientConfig": config,
+            "timeout": f"{seconds:g}s",
+            "failurePolicy": policy,
+        }
+        self._made[name] = authorizer, webhook
         self._api.authorization.add_first(webhook)
-        return shown
+        return authorizer
 
     async def _delete(self, call: Call) -> None:
         """Removes an authorization webhook."""
-        found = self._made.pop(call.params["name"], None)
-        if found is None:
+        authorizer = self._made.pop(call.params["name"], None)
+        if authorizer is None:
             raise status.not_found(GROUP, "authorizers", call.params["name"])
-        self._api.authorization.remove(found[1])
+        self._api.authorization.remove(authorizer[1])

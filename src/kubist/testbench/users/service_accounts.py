@@ -82,8 +82,8 @@ class ServiceAccounts:
         """Gives the account these rules in the whole cluster, instead of those of an earlier request."""
         objects, role = self._api.cluster, f"{namespace}:{name}"
 
-        def replace_rules(found: Object) -> Object:
-            return found | {"rules": rules}
+        def replace_rules(cluster_role: Object) -> Object:
+            return cluster_role | {"rules": rules}
 
         if objects.get("clusterroles", role, group=RBAC) is None:
             await objects.create("clusterroles", {"metadata": {"name": role}, "rules": rules}, group=RBAC)

@@ -74,8 +74,8 @@ class Tokens:
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         user = self.users.get(token)
-        found = accepted(self._audiences, audiences) if user is not None else None
-        return (user, found) if user is not None and found is not None else None
+        shared = accepted(self._audiences, audiences) if user is not None else None
+        return (user, shared) if user is not None and shared is not None else None
 
 
 class Users:
@@ -106,8 +106,8 @@ class Users:
 
     async def _list(self, _: Call) -> Object:
         """Users that were created here."""
-        shown = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
-        return {"items": shown}
+        users = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
+        return {"items": users}
 
     async def _create(self, call: Call) -> Object:
         """Creates a user: `name`, `groups`, RBAC `rules` and their `namespace`. Returns a token and a kubeconfig."""
