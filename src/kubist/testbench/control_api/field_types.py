@@ -214,7 +214,7 @@ def seconds(longest: float = math.inf, bounds: str = "", about: str = "") -> Fie
     than 0 or exceeds `longest`."""
 
     def read(value: Any) -> float:
-        length = _seconds(value)
+        length = read_seconds(value)
         if bounds and not 0 < length <= longest:
             raise ValueError(bounds)
         return length
@@ -223,7 +223,7 @@ def seconds(longest: float = math.inf, bounds: str = "", about: str = "") -> Fie
     return FieldType({"oneOf": [{"type": "string"}, {"type": "number"}], "description": about}, convert=read)
 
 
-def _seconds(value: Any) -> float:
+def read_seconds(value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     try:

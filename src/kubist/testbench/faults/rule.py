@@ -66,10 +66,10 @@ WORDS = short_text(LONGEST_TEXT)
 class FaultRule(Criteria):
     """Spares clients whose User-Agent begins with kubist-testing, unless it names user agents."""
 
-    status: Annotated[int | None, integer(400, 599), "Returns this error."] = None
     reason: Annotated[str, WORDS, "Reason of the Status."] = ""
     message: Annotated[str, WORDS, "Message of the Status."] = ""
     retry_after: Annotated[float, _duration("Sets Retry-After, in whole seconds.")] = 0.0
+    status: Annotated[int | None, integer(400, 599), "Returns this error."] = None
     delay: Annotated[float, _duration("Waits before the request takes effect.")] = 0.0
     delay_after: Annotated[float, _duration("Waits after the request took effect, before the response.")] = (
         0.0
@@ -83,8 +83,8 @@ class FaultRule(Criteria):
     )
     cut_after: Annotated[Count | None, "Cuts a watch after so many events; 0 cuts it now."] = None
     pause: Annotated[float, _duration("Holds the events of a watch for a time.")] = 0.0
-    delay_events: Annotated[float, _duration("Sends each event of a watch later.")] = 0.0
     withhold_bookmarks: Annotated[bool, YES, "Sends no periodic bookmarks on a watch."] = False
+    delay_events: Annotated[float, _duration("Sends each event of a watch later.")] = 0.0
     stale_read: Annotated[
         int | None,
         STALE,
