@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from kubist.api.application import API
 from kubist.api.object_client import ObjectClient
@@ -43,12 +43,12 @@ MESSAGE = short_text(LONGEST_MESSAGE, excerpt=32, may_be_empty=True)
 class PodSelection(Body):
     namespace: str = "default"
     name: Annotated[str, "Name of one pod."] = ""
+    container: Annotated[str, "Name of one container. Missing: all."] = ""
     label_selector: Annotated[
         LabelSelector | None,
         parsed(parse_label_selector),
         "Labels of the pods, instead of a name. Neither: all pods of the namespace.",
     ] = None
-    container: Annotated[str, "Name of one container. Missing: all."] = ""
 
     def check(self, fields: Fields) -> None:
         if self.name and self.label_selector is not None:
@@ -63,18 +63,26 @@ class PodCrashLoop(PodSelection):
     exit_code: Annotated[int, integer(1, 255)] = 1
 
 
-class PodFailure(PodCrashLoop):
+class PodFailure(PodSelection):
+    exit_code: Annotated[int, integer(1, 255)] = 1
     reason: Annotated[str, text(_check_reason), "Such as OOMKilled."] = ""
     message: Annotated[str, MESSAGE, "Message."] = ""
 
 
-class PodReadiness(PodSelection):
-    ready: bool
+class _Ready(FieldType):
+    """True or false. Missing is an error."""
 
-    def check(self, fields: Fields) -> None:
-        if self.ready is None and not any(error.field == "ready" for error in fields.errors):
-            fields.reject("ready", None, "must be true or false")
-        super().check(fields)
+    def read(self, fields: Fields, name: str, default: Any) -> Any:
+        if name not in fields:
+            fields.reject(name, None, "must be true or false")
+        return super().read(fields, name, default)
+
+
+READY = _Ready({"type": "boolean"}, bool, "true or false")
+
+
+class PodReadiness(PodSelection):
+    ready: Annotated[bool, READY]
 
 
 class PodOutcome(PodSelection):
@@ -227,21 +235,21 @@ class Workloads:
             raise status.no_such_path()
         request = call.read("NodeOperation", NodeChoice)
         name, selector = request.name, request.label_selector
-        entries = [
+        nodes = [
             entry
             for entry in self._client.collection("nodes").entries.values()
             if (entry.name == name if selector is None else selector.matches(entry.labels))
         ]
-        if not entries:
+        if not nodes:
             if name:
                 raise status.not_found("", "nodes", name)
             raise status.APIError(404, "NotFound", f'no node has the labels "{selector}"')
-        for entry in entries:
+        for entry in nodes:
             if entry.labels.get(SIMULATED) != "true":
                 conflict(f'node "{entry.name}" is not simulated: it has no label {SIMULATED}=true')
-        for entry in entries:
+        for entry in nodes:
             await set_state(self._client, entry.name, *NODE_STATES[operation])
-        return {"items": [{"name": entry.name} for entry in entries]}
+        return {"items": [{"name": entry.name} for entry in nodes]}
 
 
 class _Chosen:
@@ -253,4 +261,6 @@ class _Chosen:
 
     def answer(self) -> Object:
         listed = (pod["metadata"] for pod in self.pods)
-        return {"items": [{"namespace": each["namespace"], "name": each["name"]} for each in listed]}
+        return {
+            "items": [{"namespace": metadata["namespace"], "name": metadata["name"]} for metadata in listed]
+        }

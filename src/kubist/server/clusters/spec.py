@@ -81,10 +81,10 @@ class Record:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Object) -> Record:
+    def from_json(cls, record: Object) -> Record:
         """Raises TypeError, KeyError or ValueError for a file that is not of this version."""
-        lists = {name: tuple(data[name]) for name in ("controllers", "issuers")}
-        return cls(**{**data, **lists, "limits": Limits(**data["limits"])})
+        lists = {name: tuple(record[name]) for name in ("controllers", "issuers")}
+        return cls(**{**record, **lists, "limits": Limits(**record["limits"])})
 
 
 NAME = text(lambda name: names.dns_label(name) if name else (), maxLength=63)

@@ -30,8 +30,8 @@ class ClockMove(Body):
     now: Time | None = None
     offset: Duration | None = None
     advance: Duration | None = None
-    frozen: bool | None = None
     speed: float | None = None
+    frozen: bool | None = None
 
 
 class ClockControl:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from functools import cache
+from inspect import get_annotations
 from typing import (
     Annotated,
     Any,
@@ -109,9 +110,10 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(body: type) -> tuple[Field, ...]:
-    """Fields of a class, those of its base classes first."""
+    """Fields of a class in the order in which they are read: its own, then those of its base classes."""
     hints = get_type_hints(body, include_extras=True)
-    return tuple(_field(body, name, hint) for name, hint in hints.items() if not name.startswith("_"))
+    names = dict.fromkeys(name for each in body.__mro__ for name in get_annotations(each))
+    return tuple(_field(body, name, hints[name]) for name in names if not name.startswith("_"))
 
 
 def _field(body: type, name: str, hint: Any) -> Field:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kubist.base.hints import did_you_mean
-from kubist.model.meta import durations, fields, status, times
-from kubist.model.meta.fields import FieldError
+from kubist.model.meta import durations, status, times
+from kubist.model.meta.fields import FieldError, forbidden, invalid, required
 from kubist.model.meta.object import Object
 
 GROUP = "kubist.io"
@@ -24,10 +24,6 @@ class Invalid(ValueError):
         super().__init__(*problems)
         self.problems = problems
         self.value = value
-
-
-class Missing(ValueError):
-    """Problem of a field that must not be missing or empty."""
 
 
 class Fields:
@@ -63,8 +59,6 @@ class Fields:
         """Converted value. A ValueError rejects it."""
         try:
             return convert(value)
-        except Missing as error:
-            self.require(name, str(error))
         except Invalid as error:
             for problem in error.problems:
                 self.reject(name, value if error.value is None else error.value, problem)
@@ -79,22 +73,22 @@ class Fields:
         return below
 
     def reject(self, name: str, value: object, why: str) -> None:
-        self.errors.append(fields.invalid(self.path(name), value, why))
+        self.errors.append(invalid(self.path(name), value, why))
 
     def require(self, name: str, why: str) -> None:
-        self.errors.append(fields.required(self.path(name), why))
+        self.errors.append(required(self.path(name), why))
 
     def forbid(self, name: str, why: str) -> None:
-        self.errors.append(fields.forbidden(self.path(name), why))
+        self.errors.append(forbidden(self.path(name), why))
 
     def _unknown(self) -> list[FieldError]:
         names = sorted(
             name for name, value in self._left.items() if name not in self._known or value is not None
         )
         return [
-            fields.forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
+            forbidden(self.path(name), f"unknown field{did_you_mean(name, self._known)}")
             for name in names[:MOST_HINTS]
-        ] + [fields.forbidden(self.path(name), "unknown field") for name in names[MOST_HINTS:]]
+        ] + [forbidden(self.path(name), "unknown field") for name in names[MOST_HINTS:]]
 
     def done(self) -> None:
         """Raises 422 if a field is unknown or invalid."""
@@ -142,8 +136,8 @@ def text(problems: Callable[[str], Iterable[str]], absent: str | None = None, **
     """String. `problems` returns what is wrong with one."""
 
     def check(value: str) -> str:
-        if messages := list(problems(value)):
-            raise Invalid(*messages)
+        if errors := list(problems(value)):
+            raise Invalid(*errors)
         return value
 
     return FieldType({"type": "string"} | schema, str, "a string", check, absent)
@@ -220,7 +214,7 @@ def seconds(longest: float = math.inf, bounds: str = "", about: str = "") -> Fie
     than 0 or exceeds `longest`."""
 
     def read(value: Any) -> float:
-        length = _seconds(value)
+        length = read_seconds(value)
         if bounds and not 0 < length <= longest:
             raise ValueError(bounds)
         return length
@@ -229,7 +223,7 @@ def seconds(longest: float = math.inf, bounds: str = "", about: str = "") -> Fie
     return FieldType({"oneOf": [{"type": "string"}, {"type": "number"}], "description": about}, convert=read)
 
 
-def _seconds(value: Any) -> float:
+def read_seconds(value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     try:

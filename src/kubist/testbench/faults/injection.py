@@ -88,10 +88,12 @@ class Faults:
         """Resource version of stale reads: the given one, or the newest."""
         cache = self._api.registry.cache
         await cache.catch_up()
-        value = fields.peek("staleRead")
-        version = resource_version(value)
+        stale_read = fields.peek("staleRead")
+        version = resource_version(stale_read)
         if version is not None and version > cache.revision:
-            fields.reject("staleRead", value, f"must not be newer than {cache.revision}, the newest version")
+            fields.reject(
+                "staleRead", stale_read, f"must not be newer than {cache.revision}, the newest version"
+            )
         return version or cache.revision
 
     def remove(self, id_: str) -> Fault | None:

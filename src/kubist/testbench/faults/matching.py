@@ -100,6 +100,12 @@ def _expression(text: str) -> Program:
         raise ValueError(str(error)) from None
 
 
+class _Expression(Body):
+    expression: Annotated[
+        Program | None, parsed(_expression, LONGEST_TEXT), "CEL expression over `request`."
+    ] = None
+
+
 class RequestFilters(Body):
     verb: Annotated[tuple[str, ...], OneOf(_verb), f"Verb of the request: {', '.join(RESOURCE_VERBS)}."] = ()
     resource: Annotated[
@@ -128,14 +134,11 @@ class RequestFilters(Body):
         return not self.name or bool(request.name and _any(request.name, self.name))
 
 
-class Criteria(RequestFilters):
+class _Choice(Body):
     label_selector: Annotated[
         LabelSelector | None,
         parsed(parse_label_selector, LONGEST_TEXT),
         "Labels of the object: in the body of a create, otherwise as stored.",
-    ] = None
-    expression: Annotated[
-        Program | None, parsed(_expression, LONGEST_TEXT), "CEL expression over `request`."
     ] = None
     nth: Annotated[int, integer(1, MOST), "Acts only on this matching request, counted from 1."] = 0
     every: Annotated[int, integer(1, MOST), "Acts on every so many matching requests."] = 0
@@ -143,6 +146,8 @@ class Criteria(RequestFilters):
     seed: Annotated[int, integer(), "Seed of the probability. The same seed gives the same choices."] = 0
     times: Annotated[int, integer(1, MOST), "Acts on at most so many requests."] = 0
 
+
+class Criteria(_Expression, RequestFilters, _Choice):
     def is_plausible(self, request: FaultRequest) -> bool:
         """Whether the request line, the user and the object match; all criteria but the expression."""
         if not super().is_plausible(request):

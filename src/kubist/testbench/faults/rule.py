@@ -66,10 +66,10 @@ WORDS = short_text(LONGEST_TEXT)
 class FaultRule(Criteria):
     """Spares clients whose User-Agent begins with kubist-testing, unless it names user agents."""
 
-    status: Annotated[int | None, integer(400, 599), "Returns this error."] = None
     reason: Annotated[str, WORDS, "Reason of the Status."] = ""
     message: Annotated[str, WORDS, "Message of the Status."] = ""
     retry_after: Annotated[float, _duration("Sets Retry-After, in whole seconds.")] = 0.0
+    status: Annotated[int | None, integer(400, 599), "Returns this error."] = None
     delay: Annotated[float, _duration("Waits before the request takes effect.")] = 0.0
     delay_after: Annotated[float, _duration("Waits after the request took effect, before the response.")] = (
         0.0
@@ -83,8 +83,8 @@ class FaultRule(Criteria):
     )
     cut_after: Annotated[Count | None, "Cuts a watch after so many events; 0 cuts it now."] = None
     pause: Annotated[float, _duration("Holds the events of a watch for a time.")] = 0.0
-    delay_events: Annotated[float, _duration("Sends each event of a watch later.")] = 0.0
     withhold_bookmarks: Annotated[bool, YES, "Sends no periodic bookmarks on a watch."] = False
+    delay_events: Annotated[float, _duration("Sends each event of a watch later.")] = 0.0
     stale_read: Annotated[
         int | None,
         STALE,
@@ -125,20 +125,20 @@ class FaultState(FaultRule):
 
 def parse_rule(fields: Fields) -> FaultRule:
     """Rule of a JSON object. Raises 422 with all errors."""
-    names = {name for name in (*ACTIONS, *COMPANIONS, *CRITERIA) if name in fields}
-    _check_combination(fields, names)
+    present = {name for name in (*ACTIONS, *COMPANIONS, *CRITERIA) if name in fields}
+    _check_combination(fields, present)
     rule = read(fields, FaultRule)
-    rule.at_once = (rule.expire_history or bool(rule.take_lease)) and "verb" not in names
-    rule.on_requests = not rule.at_once or bool(names & set(ACTIONS) - {"expireHistory", "takeLease"})
+    rule.at_once = (rule.expire_history or bool(rule.take_lease)) and "verb" not in present
+    rule.on_requests = not rule.at_once or bool(present & set(ACTIONS) - {"expireHistory", "takeLease"})
     _add_default_match(rule)
     if not rule.on_requests:
-        _check_at_once(fields, rule, names)
+        _check_at_once(fields, rule, present)
     if rule.take_lease:
         for name, pattern in (("namespace", rule.namespace), ("name", rule.name)):
             if len(pattern) != 1 or "*" in pattern[0]:
                 fields.require(name, "takeLease needs the namespace and the name of one Lease")
     if rule.on_watches and "watch" not in rule.verb:
-        action = next(name for name in ON_WATCHES if name in names)
+        action = next(name for name in ON_WATCHES if name in present)
         fields.reject("verb", list(rule.verb), f"must include watch, because {action} acts on watches")
     if rule.stale_read is not None and not set(rule.verb) <= set(READS):
         fields.reject("verb", list(rule.verb), "must be get, list or watch, because staleRead acts on reads")
@@ -156,17 +156,17 @@ def _add_default_match(rule: FaultRule) -> None:
         rule.resource = (LEASES,)
 
 
-def _check_combination(fields: Fields, field_names: set[str]) -> None:
+def _check_combination(fields: Fields, present: set[str]) -> None:
     """Rejects a rule without an action, and fields that contradict each other."""
-    if not field_names & set(ACTIONS):
+    if not present & set(ACTIONS):
         fields.require("status", f"the rule has no action, which is one of {', '.join(ACTIONS)}")
     for name, needed in COMPANIONS.items():
-        if name in field_names and needed not in field_names:
+        if name in present and needed not in present:
             fields.forbid(name, f"needs {needed}")
 
     def forbid(first: str, others: tuple[str, ...]) -> None:
         for name in others:
-            if first in field_names and name in field_names:
+            if first in present and name in present:
                 fields.forbid(name, f"must not be set together with {first}")
 
     forbid("status", ("close", *AFTERWARDS, *ON_WATCHES, "staleRead"))
@@ -175,14 +175,14 @@ def _check_combination(fields: Fields, field_names: set[str]) -> None:
     forbid("delayAfter", ON_WATCHES)
     if fields.peek("close") == "before":
         forbid("close", ("delayAfter", "staleRead"))
-    chances = tuple(name for name in ("nth", "every", "probability") if name in field_names)
+    chances = tuple(name for name in ("nth", "every", "probability") if name in present)
     if chances:
         forbid(chances[0], chances[1:])
 
 
-def _check_at_once(fields: Fields, rule: FaultRule, names: set[str]) -> None:
+def _check_at_once(fields: Fields, rule: FaultRule, present: set[str]) -> None:
     """Rejects criteria of requests in a rule that acts once, when it is added."""
     action = "takeLease" if rule.take_lease else "expireHistory"
     for name in CRITERIA:
-        if name in names and not (rule.take_lease and name in ("namespace", "name")):
+        if name in present and not (rule.take_lease and name in ("namespace", "name")):
             fields.forbid(name, f"needs verb, because {action} without verb acts at once")

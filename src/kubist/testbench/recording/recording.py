@@ -34,9 +34,13 @@ class Limits:
     size: int = BYTES
 
 
-class RecordingRequest(RequestFilters):
+class _MostEntries(Body):
     max_entries: Annotated[int, integer(1, MOST_ENTRIES)] = ENTRIES
     max_bytes: Annotated[int, integer(1, MOST_BYTES)] = BYTES
+
+
+class RecordingRequest(RequestFilters, _MostEntries):
+    pass
 
 
 class Recording:

@@ -5,7 +5,7 @@ Their responses are not cached, so a new or removed webhook and a changed decisi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from kubist.api.application import API
 from kubist.api.webhooks.client import trust
@@ -14,7 +14,15 @@ from kubist.model.meta import names, status
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
 from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
-from kubist.testbench.control_api.field_types import GROUP, Duration, Fields, text
+from kubist.testbench.control_api.field_types import (
+    GROUP,
+    Fields,
+    FieldType,
+    Invalid,
+    read_seconds,
+    seconds,
+    text,
+)
 
 if TYPE_CHECKING:
     from kubist.api.filters.webhooks import Webhook
@@ -27,6 +35,17 @@ LONGEST_TIMEOUT = 30.0
 
 def _check_name(name: str) -> list[str]:
     return [", ".join(problems)] if (problems := names.dns_subdomain(name)) else []
+
+
+def _read_timeout(value: Any) -> float:
+    length = read_seconds(value)
+    if not 0 < length <= LONGEST_TIMEOUT:
+        why = f"must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds"
+        raise Invalid(why, value=length)
+    return length
+
+
+TIMEOUTS = FieldType(seconds().schema, convert=_read_timeout)
 
 
 class ClientConfig(Body):
@@ -47,14 +66,9 @@ class ClientConfig(Body):
 
 class Authorizer(Body):
     name: Annotated[str, text(_check_name, absent="")]
-    client_config: ClientConfig
-    timeout: Duration | None = None
+    timeout: Annotated[float | None, TIMEOUTS] = None
     failure_policy: Literal["Deny", "NoOpinion"] = "Deny"
-
-    def check(self, fields: Fields) -> None:
-        if self.timeout is not None and not 0 < self.timeout <= LONGEST_TIMEOUT:
-            why = f"must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds"
-            fields.reject("timeout", self.timeout, why)
+    client_config: ClientConfig
 
 
 class Authorizers:
@@ -76,7 +90,7 @@ class Authorizers:
 
     async def _list(self, _: Call) -> Object:
         """Authorization webhooks, the first asked first."""
-        return {"items": [state for state, _ in reversed(self._made.values())]}
+        return {"items": [authorizer for authorizer, _ in reversed(self._made.values())]}
 
     async def _create(self, call: Call) -> Object:
         """Adds an authorization webhook. It is asked before all others."""
@@ -94,14 +108,19 @@ class Authorizers:
         from kubist.testbench.users.authorization_webhook import make_webhook
 
         webhook = make_webhook(self._api.cluster, config, seconds, deny_on_failure=policy == "Deny")
-        state = {"name": name, "clientConfig": config, "timeout": f"{seconds:g}s", "failurePolicy": policy}
-        self._made[name] = state, webhook
+        authorizer = {
+            "name": name,
+            "clientConfig": config,
+            "timeout": f"{seconds:g}s",
+            "failurePolicy": policy,
+        }
+        self._made[name] = authorizer, webhook
         self._api.authorization.add_first(webhook)
-        return state
+        return authorizer
 
     async def _delete(self, call: Call) -> None:
         """Removes an authorization webhook."""
-        entry = self._made.pop(call.params["name"], None)
-        if entry is None:
+        authorizer = self._made.pop(call.params["name"], None)
+        if authorizer is None:
             raise status.not_found(GROUP, "authorizers", call.params["name"])
-        self._api.authorization.remove(entry[1])
+        self._api.authorization.remove(authorizer[1])

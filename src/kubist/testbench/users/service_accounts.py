@@ -10,7 +10,7 @@ from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body
 from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation, conflict
 from kubist.testbench.control_api.field_types import text
-from kubist.testbench.users.users import RBAC, RULES, Kubeconfig, kubeconfig
+from kubist.testbench.users.users import RBAC, Kubeconfig, WithRules, kubeconfig
 
 TOKEN_SECONDS = 24 * 3600
 
@@ -23,10 +23,9 @@ AccountNamespace = Annotated[
 ]
 
 
-class ServiceAccountRequest(Body):
+class ServiceAccountRequest(WithRules):
     name: AccountName
     namespace: AccountNamespace = "default"
-    rules: Annotated[list[Object] | None, RULES, "RBAC rules of a Role."] = None
 
 
 class NewServiceAccount(Body):
@@ -82,8 +81,8 @@ class ServiceAccounts:
         """Gives the account these rules in the whole cluster, instead of those of an earlier request."""
         objects, role = self._api.cluster, f"{namespace}:{name}"
 
-        def replace_rules(current: Object) -> Object:
-            return current | {"rules": rules}
+        def replace_rules(cluster_role: Object) -> Object:
+            return cluster_role | {"rules": rules}
 
         if objects.get("clusterroles", role, group=RBAC) is None:
             await objects.create("clusterroles", {"metadata": {"name": role}, "rules": rules}, group=RBAC)

@@ -17,21 +17,22 @@ from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.testbench.control_api.body import Body, JSONName
 from kubist.testbench.control_api.control_api import Call, ControlAPI, Operation
-from kubist.testbench.control_api.field_types import GROUP, objects, text
+from kubist.testbench.control_api.field_types import GROUP, Fields, FieldType, objects
 
 RBAC = "rbac.authorization.k8s.io"
 MOST = 1000
 """Maximum number of users."""
 NAME_LENGTH = 253
-RULES = objects("RBAC rules")
 _PLAIN = re.compile(r"[A-Za-z0-9.@:_-]+")
 
 
-def _check_length(name: str) -> list[str]:
-    return [] if 0 < len(name) <= NAME_LENGTH else [f"must have 1 to {NAME_LENGTH} characters"]
+USER_NAME = FieldType(
+    {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH}, str, "a string", absent=""
+)
 
 
-USER_NAME = text(_check_length, absent="", minLength=1, maxLength=NAME_LENGTH)
+class WithRules(Body):
+    rules: Annotated[list[Object] | None, objects("RBAC rules"), "RBAC rules of a Role."] = None
 
 
 class _Identity(Body):
@@ -40,8 +41,10 @@ class _Identity(Body):
     namespace: Annotated[str, "Namespace in which the rules hold. Empty: in the whole cluster."] = ""
 
 
-class UserRequest(_Identity):
-    rules: Annotated[list[Object] | None, RULES, "RBAC rules of a Role."] = None
+class UserRequest(_Identity, WithRules):
+    def check(self, fields: Fields) -> None:
+        if not 0 < len(self.name) <= NAME_LENGTH:
+            fields.reject("name", self.name, f"must have 1 to {NAME_LENGTH} characters")
 
 
 class Kubeconfig(Body):
@@ -74,8 +77,8 @@ class Tokens:
 
     async def authenticate(self, token: str, audiences: Audiences) -> Known | None:
         user = self.users.get(token)
-        common = accepted(self._audiences, audiences) if user is not None else None
-        return (user, common) if user is not None and common is not None else None
+        shared = accepted(self._audiences, audiences) if user is not None else None
+        return (user, shared) if user is not None and shared is not None else None
 
 
 class Users:
@@ -106,8 +109,8 @@ class Users:
 
     async def _list(self, _: Call) -> Object:
         """Users that were created here."""
-        items = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
-        return {"items": items}
+        users = [{"name": name, "namespace": namespace} for name, (_, namespace) in self._made.items()]
+        return {"items": users}
 
     async def _create(self, call: Call) -> Object:
         """Creates a user: `name`, `groups`, RBAC `rules` and their `namespace`. Returns a token and a kubeconfig."""
