@@ -13,8 +13,7 @@ from kubist.api.filters.flowcontrol.flowcontrol import ALL_TURNS, TURNS, FlowCon
 from kubist.api.filters.flowcontrol.flowschemas import FlowSchema
 from kubist.api.filters.flowcontrol.inflight import InFlight
 from kubist.api.filters.flowcontrol.priority_level import Level
-from kubist.api.filters.flowcontrol.seats import Seat, TooManyRequests, long_running
-from kubist.api.filters.flowcontrol.traffic import Traffic
+from kubist.api.filters.flowcontrol.seats import Seat, TooManyRequests, Traffic, long_running
 from kubist.api.resources.context import User
 from kubist.model.meta.object import Object
 from tests.filters.askers import ask

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
+from kubist.api.verbs.sent_object import PLAIN, SentObject
 from kubist.model.meta.object import Object
 from kubist.model.schema.catalog import schema_for
 from kubist.model.schema.leaves import KEEP_EMPTY

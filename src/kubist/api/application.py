@@ -164,7 +164,7 @@ class API:
         applied = request.headers.get("content-type") == APPLY
         body = None if isinstance(answer, Stream) else answer.body
         self.metrics.count(info, answer.status, seconds, dry_run, applied=applied, body=body)
-        if self._logs_all or logs.is_slow(ctx, seconds):
+        if self._logs_all or seconds - ctx.requested_wait > logs.SLOW_SECONDS:
             self._log(ctx, answer, began, seconds)
         ctx.is_answered = True
         return self._finish(answer, ctx)
@@ -172,7 +172,7 @@ class API:
     def _log(self, ctx: Context, answer: Answer, began: float, seconds: float) -> None:
         """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow requests are
         logged. A stream may last: it is slow if it began late."""
-        slow = logs.is_slow(ctx, seconds)
+        slow = seconds - ctx.requested_wait > logs.SLOW_SECONDS
         if not isinstance(answer, Stream) or not self._logs_all:
             logs.answered(ctx, answer.status, seconds, slow=slow)
             return

@@ -50,11 +50,6 @@ def set_verbosity(verbosity: int) -> None:
     access.setLevel(logging.INFO if verbosity >= ACCESS_VERBOSITY else logging.WARNING)
 
 
-def is_slow(ctx: Context, seconds: float) -> bool:
-    """Whether the response took long. `seconds`: until it began."""
-    return seconds - ctx.requested_wait > SLOW_SECONDS
-
-
 def answered(ctx: Context, status: int, seconds: float, *, slow: bool) -> None:
     """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: until it ended."""
     access.log(

@@ -66,12 +66,12 @@ class Admission:
     def _route(self, ctx: Context, operation: str) -> Route:
         ctx.operation = operation
         resource = ctx.resource
-        key = (resource.group, resource.resource, ctx.subresource, operation)
+        key = (resource.group, resource.resource, ctx.info.subresource, operation)
         route = self._routes.get(key)
         if route is None:
             name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-            if ctx.subresource:
-                name = f"{name}/{ctx.subresource}"
+            if ctx.info.subresource:
+                name = f"{name}/{ctx.info.subresource}"
             route = self._routes[key] = Route(self.plugins, name, operation)
         return route
 

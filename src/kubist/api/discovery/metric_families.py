@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubist.api.admission.chain import PHASE_BUCKETS
 from kubist.api.discovery.counters import BUCKETS, DRY_RUN, SIZES, Counters, Where
 from kubist.api.discovery.paths import VERSION
-from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES
+from kubist.api.filters.flowcontrol.seats import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES
 from kubist.model import feature_gates
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ async def create(ctx: ResourceRequest) -> Response:
 
 def _sent(ctx: ResourceRequest) -> Object:
     """Object of the body with defaults, namespace and without system fields."""
-    obj = body.read(ctx, body.expected(ctx.resource))
+    obj = body.read(ctx)
     ctx.resource.strategy.default(obj)
     metadata = obj["metadata"]
     drop_system_fields(metadata)

@@ -11,7 +11,7 @@ from kubist.api.filters.authorization.authorization import Authorization
 from kubist.api.object_store.registry import Registry
 from kubist.api.resources.context import Context, Server
 from kubist.api.resources.resource import Resources
-from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
+from kubist.api.verbs.sent_object import PLAIN, SentObject
 from kubist.base.clock import Clock
 from kubist.model.meta import status
 from kubist.model.meta.object import Object

@@ -72,7 +72,7 @@ def _read(ctx: ResourceRequest) -> tuple[Object, bool]:
 
 def _sent(ctx: ResourceRequest) -> Object:
     """Object of the body with defaults. It must have the name and namespace of the URL."""
-    obj = body.read(ctx, body.expected(ctx.resource))
+    obj = body.read(ctx)
     ctx.resource.strategy.default(obj)
     metadata = obj["metadata"]
     match_namespace(ctx, metadata)

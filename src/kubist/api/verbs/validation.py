@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubist.api.resources.strategy import Update
 from kubist.api.verbs.resource_request import ResourceRequest
-from kubist.base.offload import Lengthy, away, elsewhere
+from kubist.base.offload import Lengthy, elsewhere
 from kubist.model.meta import names, objectmeta, status
 from kubist.model.meta.fields import FieldError
 from kubist.model.meta.object import Object
@@ -14,17 +14,25 @@ from kubist.model.meta.object import Object
 
 async def validate_new_object(ctx: ResourceRequest, obj: Object) -> None:
     """Validate an object before it is created. Long work leaves the event loop."""
-    try:
-        await away(ctx.long, _check_new, ctx, obj)
-    except Lengthy:
+    is_long = ctx.long
+    if not is_long:
+        try:
+            _check_new(ctx, obj)
+        except Lengthy:
+            is_long = True
+    if is_long:
         await elsewhere(_check_new, ctx, obj)
 
 
 async def validate_update(ctx: ResourceRequest, target: Update, new: Object, old: Object) -> None:
     """Validate a changed object. Long work leaves the event loop."""
-    try:
-        await away(ctx.long, _check_update, ctx, target, new, old)
-    except Lengthy:
+    is_long = ctx.long
+    if not is_long:
+        try:
+            _check_update(ctx, target, new, old)
+        except Lengthy:
+            is_long = True
+    if is_long:
         await elsewhere(_check_update, ctx, target, new, old)
 
 

@@ -144,7 +144,11 @@ def as_stored(ctx: ResourceRequest, obj: Object) -> Object:
 
 def check_no_resource_version(ctx: ResourceRequest, metadata: Object) -> None:
     """Reject a new object with the resourceVersion of a stored one. A dry run shows it in the response."""
-    if not ctx.dry_run and is_stored_version(metadata.pop("resourceVersion", "")):
+    if (
+        "resourceVersion" in metadata
+        and not ctx.dry_run
+        and is_stored_version(metadata.pop("resourceVersion"))
+    ):
         raise status.plain_error("resourceVersion should not be set on objects to be created")
 
 

@@ -1,5 +1,5 @@
 """Values that a client sent and that decoding drops or changes; their paths, and copies of an object with other values
-at some paths. `api/verbs/bodies/sent_object.py` keeps them for the rules that see them.
+at some paths. `api/verbs/sent_object.py` keeps them for the rules that see them.
 
 Decoding drops empty lists and maps of fields that are omitted when empty, as storing would. The reference drops them
 later, and a few of its validation rules see them.

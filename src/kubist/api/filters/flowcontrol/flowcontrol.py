@@ -18,8 +18,19 @@ from typing import TYPE_CHECKING
 from kubist.api.filters.authorization.query import AuthorizationQuery
 from kubist.api.filters.flowcontrol.flowschemas import FlowSchema, FlowSchemas
 from kubist.api.filters.flowcontrol.priority_level import Level, Queue
-from kubist.api.filters.flowcontrol.seats import ExemptSeat, Seat, TooManyRequests, WatchSeat, long_running
-from kubist.api.filters.flowcontrol.traffic import QUEUE_LENGTHS, SEATS, SECONDS, WATCHES, Traffic, observe
+from kubist.api.filters.flowcontrol.seats import (
+    QUEUE_LENGTHS,
+    SEATS,
+    SECONDS,
+    WATCHES,
+    ExemptSeat,
+    Seat,
+    TooManyRequests,
+    Traffic,
+    WatchSeat,
+    long_running,
+    observe,
+)
 from kubist.api.filters.flowcontrol.work_estimate import ListEstimator, WatchTracker, final_seats
 from kubist.model.meta.object import Object
 

@@ -12,7 +12,7 @@ from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change, Collection
 
 if TYPE_CHECKING:
-    from kubist.api.filters.flowcontrol.traffic import Traffic
+    from kubist.api.filters.flowcontrol.seats import Traffic
     from kubist.api.object_store.registry import Registry
 
 GROUP = "flowcontrol.apiserver.k8s.io"

@@ -10,8 +10,8 @@ import orjson
 from kubist.api.resources.custom import CustomResource
 from kubist.api.resources.resource import Resource
 from kubist.api.verbs.bodies import schemes
-from kubist.api.verbs.bodies.sent_object import PLAIN, SentObject
 from kubist.api.verbs.resource_request import ResourceRequest
+from kubist.api.verbs.sent_object import PLAIN, SentObject
 from kubist.api.verbs.storage_version import unknown_fields_of_version
 from kubist.base.jsontext import json
 from kubist.base.jsontext.complaints import Repeats
@@ -73,9 +73,13 @@ def expected(resource: Resource) -> Expected:
     return kind
 
 
-def read(ctx: ResourceRequest, target: Expected, *, offered: tuple[str, ...] = negotiate.ALL) -> Object:
-    """Decode the body of a create or update. 400 for a malformed body or another kind; unknown and duplicate fields
-    are handled as fieldValidation asks."""
+def read(
+    ctx: ResourceRequest, target: Expected | None = None, *, offered: tuple[str, ...] = negotiate.ALL
+) -> Object:
+    """Decode the body of a create or update. 400 for a malformed body or a kind other than `target`, by default the
+    kind of the resource. Unknown and duplicate fields are handled as fieldValidation asks."""
+    if target is None:
+        target = expected(ctx.resource)
     serializer = negotiate.content_type(ctx.request.headers.get("content-type", ""), offered)
     try:
         decoded = _decode(ctx, target, serializer)
