@@ -30,3 +30,13 @@ def test_way_of_a_request_begins_at_the_socket_and_reaches_the_store(maker: Any)
     way = asyncio.run(maker.record(order))
     steps = ("base/http", "api/application", "api/filters", "api/verbs", "api/kinds", "storage")
     assert [package for package in way if package in steps] == list(steps)
+
+
+def test_every_named_module_exists() -> None:
+    named = set(re.findall(r"`([\w/]+/[\w/]+\.py)`", (DOCS / "architecture.md").read_text()))
+    assert len(named) > 40
+    assert [
+        path
+        for path in sorted(named)
+        if not any((root / path).is_file() for root in (ROOT / "src/kubist", ROOT))
+    ] == []
