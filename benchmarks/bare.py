@@ -1,7 +1,7 @@
 """A bare server on Kubist's transport that answers ready-made bytes: the yardstick of `make bench`.
 
-Every answer has as many bytes as the request's `X-Bytes` says. `?watch=1` is answered by a stream that gets
-an event of that size for every PATCH.
+Every answer has the number of bytes in the request's `X-Bytes`. `?watch=1` is answered by a stream that gets an event
+of that size for every PATCH.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def event(size: int) -> bytes:
 
 
 class Watcher:
-    """A stream among those that are told of writes."""
+    """Stream that receives an event for every write."""
 
     def __init__(self, writers: list[StreamWriter]) -> None:
         self._writers = writers
@@ -50,7 +50,7 @@ class Watcher:
 
 
 def application(size: int) -> Application:
-    """Answers with so many bytes unless a request says otherwise."""
+    """Application that answers with this many bytes unless a request asks for another number."""
     writers: list[StreamWriter] = []
 
     async def answer(request: Request) -> Answer:

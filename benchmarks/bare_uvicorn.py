@@ -1,6 +1,6 @@
 """The other yardstick of `make bench`: an application on uvicorn and httptools that answers ready-made bytes.
 
-Behaves as `bare.py` does; the difference is the transport, here the one that most Python servers have.
+Behaves like `bare.py`, on the transport that most Python servers use.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     python benchmarks/bench.py [--quick] [--objects N] [--only create,get,…] [--workers N] [--bare own|uvicorn]
 
-Starts `kubist apiserver` on SQLite (durable before the answer) and the bare server, both with TLS, and gives
-both the same requests; the bare one answers the same number of bytes without doing anything for them, on
-Kubist's own transport or on uvicorn.
-Ratios within one run say more than rates, which move with the machine.
+Starts `kubist apiserver` on SQLite (durable before the answer) and the bare server, both with TLS, and gives both the
+same requests; the bare one answers the same number of bytes without doing anything for them, on Kubist's own transport
+or on uvicorn. Ratios within one run mean more than rates, which vary with the machine.
 """
 
 from __future__ import annotations

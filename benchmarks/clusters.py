@@ -120,7 +120,7 @@ def measure(server: Server, count: int, storage: str, idle: float) -> None:
 
 
 def annoy(port: int, path: str, token: str, connections: int, seconds: float) -> None:
-    """Lists all cluster roles again and again, on many connections."""
+    """Lists all cluster roles repeatedly on many connections."""
     sent = 0
 
     async def work() -> None:

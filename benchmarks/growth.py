@@ -2,8 +2,8 @@
 
     python benchmarks/growth.py [--configmaps] [--save FILE] [5000 20000 80000]
 
-One store is filled to each size in turn, but for the last of them past the server: copies of an object that it has
-stored, which is much quicker. The server is started anew at each size, as start-up reads everything.
+Fills one store to each size in turn. All but the last objects bypass the server, which is much faster: they are copies
+of an object that it has stored. The server restarts at each size, because start-up reads everything.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Subject:
         return f"{self.stem}-{number:06}"
 
     def labelled(self, number: int) -> bytes:
-        """A hundred at a time share a label."""
+        """Every hundred objects share a label."""
         return self.body(number).replace(b'"tier":"t', b'"batch":"%d","tier":"t' % (number // PER_LABEL), 1)
 
 
@@ -109,7 +109,7 @@ class Growth:
         self.filled = 0
 
     async def row(self, size: int) -> Row:
-        """Fill up to a size and measure there."""
+        """Fills the store to a size and measures there."""
         row = Row(size)
         if not self.filled:
             server = await start_kubist(self.directory)
@@ -154,7 +154,7 @@ class Growth:
         return re.sub(rb'"resourceVersion":"\d+",', b"", body, count=1).strip()
 
     async def _fill(self, size: int) -> None:
-        """Write copies to the store, of which the server knows nothing yet."""
+        """Writes copies to the store while no server runs."""
         store = SqliteStore(str(self.directory / "kubist.db"))
         await store.open()
         own = self.subject.name(0).encode()
@@ -199,8 +199,8 @@ class Growth:
         return each(target, 10_000, ask)
 
     def _selector(self, labels: int) -> Workload:
-        """Lists of a hundred objects by label. The index is made before. With few labels, the responses stay in the
-        processor's cache at every size."""
+        """Lists of a hundred objects by label. The index is built before the measurement. With few labels, the
+        responses stay in the processor's cache at every size."""
         path = self.subject.path
 
         async def prepare(target: Target) -> Run:
@@ -214,8 +214,8 @@ class Growth:
         return prepare
 
     async def _pages(self, target: Target) -> Run:
-        """A page of a hundred from the middle, always of the version at the start although a write comes
-        before each: an operation is both."""
+        """Pages of a hundred from the middle, always at the version of the start. An operation is a write and then a
+        page."""
         subject = self.subject
         client = await connect(target.port, tls())
         middle = f"{subject.path}?limit={target.objects // 2}"

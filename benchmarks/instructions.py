@@ -39,7 +39,7 @@ async def work(what: str, requests: int, *, test_bench: bool) -> None:
 
 
 def instructions(what: str, requests: int, *, test_bench: bool) -> int:
-    """Instructions of a process that makes so many requests."""
+    """Instructions of a process that makes this many requests."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(

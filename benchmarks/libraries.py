@@ -1,4 +1,5 @@
-"""Hand-written protocols against libraries: JWT (PyJWT), the HTTP client (httpx, aiohttp), WebSocket frames (wsproto).
+"""Hand-written protocols compared with libraries: JWT (PyJWT), the HTTP client (httpx, aiohttp), WebSocket frames
+(wsproto).
 
 Each line compares the best of several runs in one process. `docs/architecture.md` names the figures.
 """

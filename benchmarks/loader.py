@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(ConnectionError("the server closed the connection"))
 
     def ask(self, sent: bytes) -> asyncio.Future[tuple[int, bytes]]:
-        """Send a request; status and body of its answer (of a stream: once its head is here)."""
+        """Sends a request. Returns status and body of the response; for a stream, as soon as its head has arrived."""
         self._answer = asyncio.get_running_loop().create_future()
         self._chunks, self._left = [], -1
         self.transport.write(sent)
@@ -123,11 +123,11 @@ class Sample:
 
 
 Do = Callable[[Connection, int], Awaitable[tuple[int, int]]]
-"""One operation, the i-th, on a connection: its status, and how many bytes its answers had."""
+"""Runs the i-th operation on a connection. Returns its status and the size of its responses in bytes."""
 
 
 async def run(port: int, connections: int, total: int, expected: int, do: Do) -> Sample:
-    """`total` operations, as fast as so many connections get them answered."""
+    """Runs `total` operations on this many connections, as fast as the server responds."""
     context = tls()
     clients = [await connect(port, context) for _ in range(connections)]
     sample, counter = Sample(total), iter(range(total))

@@ -1,4 +1,5 @@
-"""Effect of a busy client on another one: latencies of one connection, alone and beside many of another user.
+"""Effect of a busy client on another one: latencies of one connection, alone and beside many connections of another
+user.
 
 python benchmarks/neighbours.py [--connections N] [--seconds S]
 """
@@ -22,7 +23,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 async def ask_for(port: int, user: str, connections: int, seconds: float) -> Sample:
-    """Get one object again and again, as somebody, for a while."""
+    """Gets one object repeatedly as a user for some seconds."""
     context, sample = tls(), Sample()
     asked = request("GET", PATH, TOKEN, Impersonate_User=user, Impersonate_Group="neighbours")
     until = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""Durable creates a second of each store, with 1, 16 and 64 writers at once.
+"""Durable creates per second of each store, with 1, 16 and 64 concurrent writers.
 
 Run by hand: `python benchmarks/store.py [memory] [sqlite] [etcd=http://127.0.0.1:2379]`.
 """
@@ -24,7 +24,7 @@ VALUE = os.urandom(1700).hex().encode()
 
 
 async def creates(store: Store, writers: int) -> tuple[float, float]:
-    """Creates a second, and microseconds of this process's CPU for each."""
+    """Creates per second, and microseconds of this process's CPU for each."""
     run = f"/registry/bench/{os.urandom(4).hex()}"
     count = 0
 

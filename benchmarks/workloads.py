@@ -1,6 +1,6 @@
 """Workloads of `make bench`: operations on pods of 3.4 KB.
 
-A workload is told its server by a `Target`; the bare one answers any of them with as many bytes as asked for.
+A `Target` names the server of a workload. The bare server answers any workload with the number of bytes it asks for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Target:
     port: int
     objects: int
     size: int = 0
-    """Bytes that a bare server is to answer with; 0 for a real one, which knows itself."""
+    """Size in bytes of a bare server's answers; 0 for a real server."""
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
         if self.size:
@@ -42,7 +42,7 @@ class Target:
 
 Run = Callable[[], Awaitable[Sample]]
 Workload = Callable[[Target], Awaitable[Run]]
-"""Prepares what is not measured, and returns what is."""
+"""Does the preparation, which is not measured, and returns the operations to measure."""
 
 
 def name(number: int) -> str:
@@ -65,7 +65,7 @@ def pod(number: int) -> bytes:
 def each(
     target: Target, total: int, make: Callable[[int], bytes], *, clients: int = 16, expected: int = 200
 ) -> Run:
-    """One request an operation, made from its number."""
+    """One request per operation, made from the operation's number."""
 
     async def do(client: Connection, number: int) -> tuple[int, int]:
         status, body = await client.ask(make(number))
@@ -159,7 +159,7 @@ def order(number: int) -> bytes:
 
 
 async def custom(target: Target) -> Run:
-    """Creates of custom objects that ten rules look at."""
+    """Creates of custom objects that ten rules validate."""
     if not target.size:
         client = await connect(target.port, tls())
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -185,7 +185,7 @@ async def get(target: Target) -> Run:
 
 
 async def update(target: Target) -> Run:
-    """Every pod is read beforehand, and goes back with another annotation."""
+    """Every pod is read beforehand and replaced with another annotation."""
     bodies = [pod(i) for i in range(target.objects // 2)]
     if not target.size:
         client = await connect(target.port, tls())

@@ -64,7 +64,7 @@ WORKLOADS: dict[str, Callable[[int, int], Request]] = {
 
 
 async def run(api: Application, requests: list[Request], *, profile: cProfile.Profile | None = None) -> float:
-    """CPU in seconds for one after the other."""
+    """CPU seconds for requests that are sent one after the other."""
     gc.collect()
     begin = time.process_time()
     if profile is not None:

@@ -2,7 +2,7 @@
 
     python tools/check_layers.py
 
-The packages of a floor are rows `FLOOR/PACKAGE`, which follow each other.
+The packages of a floor are adjacent rows `FLOOR/PACKAGE`.
 
 Every import counts: at the top of a module, in a function, and under TYPE_CHECKING. There is no list of exceptions.
 An import in a function must have a comment with the word "start-up", above it or on its line, because start-up time
@@ -39,7 +39,7 @@ def layer_of(module: str, order: list[str]) -> str:
 
 
 def floors(order: list[str]) -> list[str]:
-    """Floors of the table, top to bottom. A floor is there twice if its rows do not follow each other."""
+    """Floors of the table, top to bottom. A floor occurs twice if its rows are not adjacent."""
     names = [name.partition("/")[0] for name in order if "/" in name]
     return [name for index, name in enumerate(names) if index == 0 or names[index - 1] != name]
 

@@ -1,12 +1,12 @@
-"""Checks the modules of src/kubist: their names, how many stand in one room, and that none keeps the state of a server.
+"""Checks the modules of src/kubist: their names, their number per directory, and that none keeps the state of a server.
 
     python tools/check_modules.py
 
-- **Names.** A module name of several words has underscores: `job_backoff`. One word remains what Kubernetes writes as
-  one: types, kinds, admission plugins and the names in `WORDS`. Two modules of a room do not differ by an ending only
-  (`fault`, `faults`).
-- **Rooms.** A directory has at most 25 modules. The rooms of `LOOKUPS` may have more, because their files are found by
-  name: a kind, a plugin, a control loop, a command.
+- **Names.** A module name of several words has underscores: `job_backoff`. Types, kinds, admission plugins and the
+  names in `WORDS` stay one word, as Kubernetes writes them. Two modules of a directory do not differ only in their
+  ending (`fault`, `faults`).
+- **Directories.** A directory has at most 25 modules. The directories of `LOOKUPS` may have more, because their files
+  are found by name: a kind, a plugin, a control loop, a command.
 - **State.** An empty container or a weak dictionary at module level is state of the process. It outlives every server,
   and a process may run many servers. A comment with the words "of the process" says why that is right.
 """
@@ -28,7 +28,7 @@ LOOKUPS = {
     "cluster/control": "one file for each control loop",
     "cluster/control/workloads": "one file for each control loop",
 }
-"""Rooms with more modules than others, because a reader looks a file up by its name → what a file is."""
+"""Directories with more modules than others, because readers look files up by name → what a file is."""
 WORDS = frozenset(
     (
         *(
@@ -44,7 +44,7 @@ WORDS = frozenset(
         *("kubeconfig", "metadata", "runtime", "workload"),
     )
 )
-"""Names of two words that Kubernetes or the field writes as one, besides kinds and types."""
+"""Names of two words that Kubernetes or the industry writes as one, besides kinds and types."""
 _EMPTY = frozenset(("dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter"))
 _WEAK = frozenset(("WeakKeyDictionary", "WeakValueDictionary", "WeakSet"))
 _ENDINGS = ("", "s", "es", "ed", "er", "or", "ing", "file")
@@ -62,7 +62,7 @@ def rooms(source: Path) -> dict[str, list[str]]:
 
 
 def crowded(by_room: dict[str, list[str]]) -> Iterator[str]:
-    """Rooms with too many modules, and exceptions that are not needed."""
+    """Directories with too many modules, and exceptions that are not needed."""
     for room, names in by_room.items():
         if len(names) > LARGEST_ROOM and room not in LOOKUPS:
             yield f"{room}: {len(names)} modules; give those that belong together a room, at most {LARGEST_ROOM} stay"
@@ -72,7 +72,8 @@ def crowded(by_room: dict[str, list[str]]) -> Iterator[str]:
 
 
 def homonyms(by_room: dict[str, list[str]]) -> Iterator[str]:
-    """Modules of one room whose names differ by an ending only. Rooms of `LOOKUPS` and of kinds have given names."""
+    """Modules of one directory whose names differ only in their ending. Directories of `LOOKUPS` and of kinds have
+    given names."""
     for room, names in by_room.items():
         if room in LOOKUPS or room.startswith("api/kinds/"):
             continue
@@ -109,7 +110,7 @@ def joined(by_room: dict[str, list[str]], given: set[str]) -> Iterator[str]:
 
 
 def states(source: Path) -> Iterator[str]:
-    """Assignments of an empty or weak container at module level that no comment explains."""
+    """Module-level assignments of an empty or weak container that no comment explains."""
     for path in sorted(source.rglob("*.py")):
         text = path.read_text("utf-8")
         lines = text.splitlines()

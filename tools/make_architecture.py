@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make `docs/architecture.svg`: the floors of the package, and the way of one request through them.
+"""Make `docs/architecture.svg`: the floors of the package, and the path of one request through them.
 
     python tools/make_architecture.py
 
-The floors are those of the table in docs/architecture.md, which `make check` compares with the imports. The way is
+The floors are those of the table in docs/architecture.md, which `make check` compares with the imports. The path is
 recorded: the script sends a POST to a server in its own event loop, and numbers the packages in the order in which the
 request enters them.
 """
@@ -64,8 +64,8 @@ def floors(order: list[str]) -> list[Floor]:
 
 
 class Way:
-    """Packages in the order in which the transport and what it calls enter them. Control loops and the change feed run
-    in the same event loop and do not count."""
+    """Packages in the order in which the transport and the code below it enter them. Control loops and the change feed
+    run in the same event loop and do not count."""
 
     def __init__(self, order: list[str]) -> None:
         self.packages: list[str] = []
@@ -105,7 +105,8 @@ async def send(port: int, token: str, context: ssl.SSLContext, name: str) -> Non
 
 
 async def record(order: list[str]) -> list[str]:
-    """Packages that a POST enters, in this order, without what only the first one does."""
+    """Packages that a POST enters, in order. It is the second POST, because the first one also fills caches and loads
+    modules."""
     way = Way(order)
     async with kubist.Server(controllers=()) as server:
         target = (server.port, server.token, ssl.create_default_context(cafile=str(server.ca)))

@@ -140,7 +140,7 @@ class Maker:
         return fields
 
     def embed(self, name: str, properties: dict[str, Any]) -> None:
-        """The struct that JSON inlines is a message of its own in protobuf."""
+        """A struct that JSON inlines is a separate message in protobuf."""
         if name not in self.types and name not in self.out["embedded"]:
             self.out["embedded"][name] = self.struct(name, properties, {})
 
@@ -190,7 +190,7 @@ class Maker:
 
 
 def write(catalog: dict[str, Any]) -> None:
-    """One field a line, so that a change of the catalog can be read."""
+    """Writes one field per line, so that diffs of the catalog are readable."""
 
     def dump(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))

@@ -28,7 +28,7 @@ def page(text: str) -> str:
 
 
 def shown(command: str) -> str:
-    """Help of a command; `kubist` for that of the program."""
+    """Help of a command; `kubist` stands for the program itself."""
     output = io.StringIO()
     before = os.environ.pop("FORCE_COLOR", None)
     try:

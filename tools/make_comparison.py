@@ -21,7 +21,7 @@ _ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d., ]+) \|$", re.MULTILI
 
 
 def ratios(page: str) -> dict[str, float]:
-    """Workload → how many times the rate of kube-apiserver. The row about memory is no rate."""
+    """Workload → rate as a multiple of kube-apiserver's. The row about memory is not a rate."""
     section = page.partition(f"{TITLE}\n")[2].partition("\n## ")[0]
     rows = _ROW.findall(section)
     return {name: mean(map(float, runs.split(", "))) for name, runs in rows if "memory" not in name}

@@ -2,7 +2,7 @@
 
     python tools/make_gates.py PATH/TO/facts
 
-`gates.json` beside this script says what the facts do not: `needs` has the gates that a gate depends on. `1.36` has the
+`gates.json` beside this script adds what the facts lack: `needs` has the gates that a gate depends on. `1.36` has the
 gates of kube-apiserver v1.36 itself that differ from those of v1.37 with `--emulated-version=1.36`, which the facts
 describe. `null` is a gate that v1.36 does not know.
 

@@ -47,7 +47,7 @@ class DataDirectoryInUse(StartError):
 
 
 class DamagedStore(StartError):
-    """The database file is damaged, or is no database."""
+    """The database file is damaged, or is not a database."""
 
     exit_code = 4
 

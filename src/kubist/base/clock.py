@@ -1,6 +1,6 @@
 """Clock of a server: the time that objects show and that expiry, schedules and back-offs follow.
 
-Code whose behaviour depends on the time asks the functions of this module. They use the clock of the server whose
+Code whose behaviour depends on the time calls the functions of this module. They use the clock of the server whose
 request or task runs, which a test can move. Metrics, logs and network timeouts use the system's clocks.
 """
 
@@ -16,7 +16,7 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class Timer(Protocol):
-    """A call that waits for its time."""
+    """Scheduled call."""
 
     def cancel(self) -> None: ...
 
@@ -29,7 +29,7 @@ class Clock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds since any moment. They never go back."""
+        """Monotonic seconds since an arbitrary moment."""
         return time.monotonic()
 
     def call_after(
@@ -58,11 +58,12 @@ CURRENT: ContextVar[Clock] = ContextVar("kubist.base.clock", default=SYSTEM)
 """Clock of the server whose request or task runs."""
 
 _moved = 0
-"""Number of clocks in this process that do not show the system's time. While it is 0, `now` asks no other clock."""
+"""Number of clocks in this process that do not show the system's time. While it is 0, `now` reads the system's
+clock."""
 
 
 def count_moved(change: int) -> None:
-    """Notes that a clock begins (1) or ceases (-1) to differ from the system's."""
+    """Counts one more (1) or one fewer (-1) clock that differs from the system's."""
     global _moved
     _moved += change
 
@@ -73,7 +74,7 @@ def now() -> float:
 
 
 def monotonic() -> float:
-    """Seconds on the clock of the current server that never go back."""
+    """Monotonic seconds on the clock of the current server."""
     return CURRENT.get().monotonic() if _moved else time.monotonic()
 
 

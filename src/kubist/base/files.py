@@ -68,7 +68,7 @@ def draft(target: Path, *, durable: bool = False) -> Iterator[Path]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        error.filename = str(target)  # users do not know the temporary name
+        error.filename = str(target)  # the temporary name would mean nothing to users
         raise
     path = Path(name)
     try:

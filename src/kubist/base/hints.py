@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 LONGEST, MOST = 100, 1000
-"""Longest name and most known names that are compared, because comparing takes long."""
+"""Maximum length of a name and maximum number of known names that are compared, because comparison is slow."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import socket
 
 
 def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Bound socket, not yet listening, so that a port in use is an error before any other step.
+    """Bound socket, not yet listening, so that a port in use is reported before any other step.
 
     `shared`: other processes of this server bind the same port (SO_REUSEPORT).
     """
@@ -28,7 +28,7 @@ def bound(address: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def reachable(address: str) -> str:
-    """The host of a URL with which clients on this machine reach a server that is bound to `address`."""
+    """Host in the URL by which clients on this machine reach a server that is bound to `address`."""
     if address in ("0.0.0.0", "::", ""):
         return "127.0.0.1"
     return f"[{address}]" if ":" in address else address

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 SLICE = 20_000
-"""Maximum CEL cost of the evaluations of one request on the event loop, about some milliseconds."""
+"""Maximum CEL cost of one request's evaluations on the event loop, equivalent to a few milliseconds."""
 
 LONG = 32 << 10
-"""Bytes of a body or stored object from which handling it takes too long for the event loop."""
+"""Size in bytes from which a body or stored object is too slow to handle on the event loop."""
 
 Result = TypeVar("Result")
 on_loop: Callable[[], Any] = asyncio._get_running_loop
@@ -25,7 +25,7 @@ on_loop: Callable[[], Any] = asyncio._get_running_loop
 
 
 class Lengthy(Exception):
-    """The work takes too long for the event loop."""
+    """Work that takes too long for the event loop."""
 
 
 _stays: contextvars.ContextVar[bool] = contextvars.ContextVar("stays", default=False)
@@ -38,7 +38,8 @@ def leave_loop() -> None:
 
 
 def stay(function: Callable[..., Result], *args: Any) -> Result:
-    """Result of `function(*args)` here, also if `leave_loop` is called. For callers that cannot wait for the worker."""
+    """Result of `function(*args)` in this thread, even if it calls `leave_loop`. For callers that cannot wait for the
+    worker."""
     token = _stays.set(True)
     try:
         return function(*args)
@@ -49,7 +50,7 @@ def stay(function: Callable[..., Result], *args: Any) -> Result:
 async def elsewhere(function: Callable[..., Result], *args: Any) -> Result:
     """Result of `function(*args)` in the worker thread. There is one worker, so long work waits only for other
     long work."""
-    run = contextvars.copy_context().run  # the clock of the server goes along
+    run = contextvars.copy_context().run  # carries the server's clock over
     return await asyncio.get_running_loop().run_in_executor(
         _worker(), functools.partial(run, function, *args)
     )

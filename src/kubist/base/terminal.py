@@ -31,7 +31,7 @@ def has_colours(stream: TextIO | None) -> bool:
 
 
 def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
-    """The text in these styles if the stream has colours. The stream is standard output unless one is given."""
+    """The text in these styles if the stream has colours. The default stream is standard output."""
     if not text or not has_colours(stream or sys.stdout):
         return text
     codes = ";".join(str(_CODES[style]) for style in styles)

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _end_on_ctrl_c() -> None:
-    """Python is about to end: Ctrl-C would print a traceback of its clean-up."""
+    """Called when Python is about to end, because Ctrl-C would print a traceback of its clean-up."""
     # Saves start-up time: the module of the command has loaded it.
     import signal
 

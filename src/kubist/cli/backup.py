@@ -34,14 +34,14 @@ KEYS = "pki"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 TABLE = "backup_files"
 _PAGES = 2000
-"""Pages of SQLite (4 KB) that are copied between two updates of the progress."""
+"""Number of SQLite pages (4 KB) that are copied between two updates of the progress."""
 _INSTRUCTIONS = 200_000
-"""Instructions of SQLite's machine between two updates: a few milliseconds."""
+"""Number of SQLite virtual machine instructions between two updates: a few milliseconds."""
 
 
 @contextmanager
 def watched(label: str, connection: sqlite3.Connection) -> Iterator[Progress]:
-    """Shows that statements of the connection are at work."""
+    """Shows progress while the connection executes statements."""
     with step(label) as progress:
         connection.set_progress_handler(progress.update, _INSTRUCTIONS)
         try:
@@ -52,7 +52,7 @@ def watched(label: str, connection: sqlite3.Connection) -> Iterator[Progress]:
 
 @contextmanager
 def _written(target: Path) -> Iterator[None]:
-    """Names the file that is written in the error for a full disk. SQLite's error names none."""
+    """Names the target file in the error for a full disk, because SQLite's error names none."""
     try:
         yield
     except sqlite3.Error as error:
@@ -254,7 +254,7 @@ def _merge_side_files(path: Path) -> None:
     """Writes the changes in the side files of a killed server to the database. A damaged database stays as it is."""
     with suppress(OpenFailed, sqlite3.Error):
         with open_database(path):
-            pass  # SQLite would delete the side files of a file that is no database.
+            pass  # SQLite would delete the side files of a file that is not a database.
         with closing(sqlite3.connect(path)) as store:
             store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

@@ -27,7 +27,7 @@ class Served(NamedTuple):
     workloads: bool
     detached: bool
     selection: str
-    """Flags by which `kubist status` and the like find this server; empty for the default directory."""
+    """Flags by which `kubist status` and similar commands find this server; empty for the default directory."""
     merged: str = ""
     """The user's kubeconfig, if it got a context for this server."""
 

@@ -18,7 +18,7 @@ from kubist.cli.progress import sampled
 from kubist.cli.serve import Service
 
 _LARGEST_LOG = 16 << 20
-"""Bytes of a log that a start continues. A larger one becomes `server.log.1`."""
+"""Maximum size in bytes of a log to which a new server appends. A larger one becomes `server.log.1`."""
 _LAST_LINES = 5
 
 

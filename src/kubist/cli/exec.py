@@ -83,8 +83,8 @@ def main(arguments: list[str]) -> int:
 
 
 class _Signals:
-    """Passes signals on to the command. A signal that comes while the server starts keeps the command from running,
-    and the server stops in order."""
+    """Passes signals on to the command. A signal that arrives while the server starts keeps the command from running,
+    and the server stops gracefully."""
 
     def __init__(self) -> None:
         self.early = 0
@@ -104,11 +104,11 @@ class _Signals:
     def _pass_on(self, number: int, _: FrameType | None) -> None:
         if self._child is None:
             self.early = number
-        elif number != signal.SIGINT:  # the terminal tells the command itself
+        elif number != signal.SIGINT:  # the terminal sends it to the command itself
             self._child.send_signal(number)
 
     def start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        """Starts the command. A signal that comes in this moment is passed on."""
+        """Starts the command. A signal that arrives at this moment is passed on."""
         self._child = subprocess.Popen(command, env=variables)
         if self.early:
             self._child.send_signal(self.early)

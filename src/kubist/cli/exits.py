@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def name_flag(message: str, arguments: list[str]) -> str:
-    """Error message about a path that begins with the flag that has named the path."""
+    """Error message about a path, with the flag that named the path in front."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         flag, equals, value = word.partition("=")
         value = value if equals else following

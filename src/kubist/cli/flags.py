@@ -320,8 +320,8 @@ _HOUR = 3600
 
 
 def out_of_range(config: Config) -> str:
-    """Error message for a value out of range; empty if there is none. A negative limit would limit nothing, or
-    everything."""
+    """Error message for a value out of range; empty if there is none. A negative limit would allow everything or
+    nothing."""
     for name in _NOT_NEGATIVE:
         value, flag = getattr(config, name), f"--{name.replace('_', '-')}"
         if value < 0:

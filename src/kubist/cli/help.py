@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from kubist.cli.flag_list import Flag
 
 _WIDEST = 44
-"""Columns of a flag. The text of a longer flag begins in its next line."""
+"""Maximum width of a flag in columns. The text of a longer flag begins on the next line."""
 _NARROW = 100
 """Terminals with fewer columns have less room for flags."""
 _WIDEST_NARROW = 30
 _SHORTEST_TEXT = 40
-"""Columns that the text beside a flag needs. With fewer, it begins in the next line."""
+"""Minimum width in columns of the text beside a flag. With less room, it begins on the next line."""
 
 
 def main(arguments: list[str]) -> int:
@@ -147,7 +147,7 @@ def coloured(text: str) -> str:
 
 
 def columns() -> int:
-    """Columns of the terminal that is standard output; 0 if it is none."""
+    """Width in columns of the terminal on standard output; 0 if it is not a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal(sys.stdout) else 0
     except (OSError, ValueError):
@@ -155,7 +155,7 @@ def columns() -> int:
 
 
 def fitted(text: str, width: int) -> str:
-    """Help text with no line longer than this, except for words and examples that are; 0 changes nothing."""
+    """Help text wrapped to this width, except for longer words and examples; 0 changes nothing."""
     if not width or max(map(len, text.split("\n"))) <= width:
         return text
     blocks = re.split(r"(?<=\n)(?=\s|\S[^\n]*:\n)|(?<=\n\n)", text)

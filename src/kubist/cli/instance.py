@@ -1,7 +1,7 @@
 """The running server of a data directory: its lock, its record and its log.
 
 A server holds a POSIX lock on `server.lock` while it runs. The kernel releases the lock when the process ends, even by
-a signal, and names the process that holds it. So no file can name a process that has ended, or another process
+a signal, and names the process that holds it. Therefore no file can name a process that has ended, or another process
 with the same ID. `server.json` has the address; it counts only if it names the holder of the lock.
 """
 

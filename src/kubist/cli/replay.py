@@ -37,7 +37,7 @@ Usage:
 Example:
   kubist replay audit.log --impersonate"""
 MOST_SKIPS = 10
-"""Lines about skipped requests."""
+"""Maximum number of lines about skipped requests."""
 
 
 def main(arguments: list[str]) -> int:

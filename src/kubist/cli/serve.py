@@ -124,7 +124,7 @@ class Service:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def _clean_on_signals(self) -> None:
-        """Removes the directory also if a signal ends this process before the server handles signals."""
+        """Removes the directory even if a signal ends this process before the server handles signals."""
 
         def end(number: int, _: FrameType | None) -> None:
             self.clean()
@@ -229,14 +229,14 @@ class Service:
         )
 
     def selection(self) -> str:
-        """Flags by which `kubist status` and the like find this server; empty for the default directory."""
+        """Flags by which `kubist status` and similar commands find this server; empty for the default directory."""
         if not self.in_memory and not self.config.data_dir:
             return ""
         return f" --data-dir {shlex.quote(str(self.directory.absolute()))}"
 
 
 def _nothing() -> None:
-    """There is no progress to end."""
+    """Does nothing, because there is no progress to end."""
 
 
 def _server(config: Config) -> Server:

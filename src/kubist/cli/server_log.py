@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
             _seek_last(file, lines)
         _copy(file)
         while follow:
-            running = holder(directory) is not None  # asked before the last lines are read
+            running = holder(directory) is not None  # checked before the last lines are read
             file = _copy(_reopened(file, directory / LOG))
             if not running:
                 break

@@ -148,7 +148,7 @@ def _lines(facts: dict[str, Any], directory: Path) -> list[str]:
 
 
 def not_running(directory: Path) -> list[str]:
-    """Lines that say that no server runs on a directory, and name those in memory."""
+    """Lines that report that no server runs on a directory, and list those in memory."""
     lines = [f"No server runs on {directory.absolute()}: `kubist serve` starts one."]
     others = in_memory_servers()
     if others:

@@ -107,7 +107,7 @@ def _print(report: str) -> int:
 
 
 def _agree(question: str) -> None:
-    """`--force`: does not ask."""
+    """`--force`: replaces without asking."""
 
 
 def _confirm(question: str) -> None:

@@ -1,1 +1,1 @@
-"""Control loops and simulated nodes, which act by themselves."""
+"""Control loops and simulated nodes, which act without a client's request."""

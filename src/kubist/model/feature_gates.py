@@ -1,7 +1,7 @@
 """Feature gates of kube-apiserver: names, stages, defaults, locks, and the values that `--feature-gates` sets.
 
-The table is `feature_gates.json`, made by `tools/make_gates.py`. `gates` has for each gate a row for each Kubernetes
-version in which it changed: the version, stage, default, whether the gate is locked to its default. `needs` has the
+The table is `feature_gates.json`, made by `tools/make_gates.py`. For each gate, `gates` has one row per Kubernetes
+version in which it changed: version, stage, default, and whether the gate is locked to its default. `needs` has the
 gates that a gate depends on. A server acts on the gates of `EFFECTIVE`; other gates are checked and otherwise ignored.
 """
 
@@ -40,13 +40,13 @@ REJECTED = {
     "AuthorizePodWebsocketUpgradeCreatePermission": "exec, attach and portforward always need the verb create",
     "ServiceAccountNodeAudienceRestriction": "the Node authorizer and NodeRestriction always check audiences",
 }
-"""Gates that change access control or validation and cannot leave their default → advice."""
+"""Gates that change access control or validation and must keep their default → advice."""
 
 MISSING = {
     "CBORServingAndStorage": "CBOR is not served. Requests with a body in CBOR get 415, and requests that accept "
     "nothing else get 406"
 }
-"""Gates of formats that clients of kube-apiserver can ask for, and that this server does not have → effect."""
+"""Gates of formats that kube-apiserver offers and this server lacks → effect."""
 
 _ALL = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
@@ -90,7 +90,7 @@ def _known(version: Version) -> dict[str, Gate]:
 
 @cache
 def _defaults(version: Version) -> dict[str, bool]:
-    """Defaults of the gates of `EFFECTIVE`: all that most servers need of the table."""
+    """Defaults of the gates of `EFFECTIVE`, the only part of the table that most servers need."""
     rows = _table()["gates"]
     gates = {name: _gate(rows[name], version) for name in EFFECTIVE}
     return {name: gate is not None and gate.default for name, gate in gates.items()}
@@ -177,7 +177,7 @@ def log_ineffective(flags: Mapping[str, bool]) -> None:
 
 
 def _changed(flags: Mapping[str, bool]) -> dict[str, bool]:
-    """Named gates that leave their default."""
+    """Named gates that differ from their default."""
     if not flags:
         return {}
     values, gates = resolved(flags), known()

@@ -1,7 +1,7 @@
-"""Minor versions of Kubernetes: the one that is served, and what exists in it.
+"""Minor versions of Kubernetes: the served version, and whether something exists in it.
 
-Gates, resources, types and fields have the version that brought them (`since`) and the first one without them
-(`until`), if that lies between the oldest and the newest version of the tables.
+Gates, resources, types and fields record the version that introduced them (`since`) and the first version without them
+(`until`), if it lies between the oldest and the newest version of the tables.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ FORK_SETTINGS: Settings = {
     "etcd_servers": (),
     "audit_log_path": "",
 }
-"""Settings of a fork that differ from those of its parent, because both would use the same port or files."""
+"""Settings of a fork that differ from its parent's, because both would use the same port or files."""
 
 
 class Shared:

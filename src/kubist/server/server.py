@@ -1,4 +1,4 @@
-"""Server: wires all components from one Config. A process may have several."""
+"""Server: wires all components from one Config. A process may run several."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Server:
         self.definitions = CRDController(self.registry, self.api.cluster, self.api.watchers, chores=chores)
         self.bench = _bench(self.api, self._switch)
         self.application: Application = self.api
-        """Takes the requests of this server, whose paths start with `/api`, `/apis` and so on."""
+        """Handles the requests of this server, whose paths start with `/api`, `/apis` and so on."""
         self._http: HttpServer | None = None
         self._chores: list[asyncio.Task[None]] = []
         self._loops: Manager | None = None
@@ -238,7 +238,7 @@ class Server:
                 await self.registry.cache.reload_unreadable()
 
     def _wrapped(self, application: Application) -> Application:
-        """Application with the headers and the compression that the flags ask for."""
+        """Application with the headers and the compression that the flags require."""
         config = self.config
         application = with_browser_headers(
             application, config.cors_allowed_origins, config.strict_transport_security_directives
@@ -248,7 +248,7 @@ class Server:
         return application
 
     def _switch(self, application: Application | None) -> None:
-        """Lets another application take the requests; None for this server's own."""
+        """Passes requests to another application; None for this server's own."""
         self.application = self._wrapped(application or self._application())
         self._switch_outermost()
 
@@ -266,7 +266,7 @@ class Server:
         return self.api
 
     def _outermost(self) -> Application:
-        """The application that the socket's requests go to first."""
+        """Application that receives the socket's requests first."""
         return self.application
 
     async def _ssl_context(self) -> ssl.SSLContext:

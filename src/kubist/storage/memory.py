@@ -31,12 +31,12 @@ from kubist.storage.store import (
 
 REPLAYED_CHANGES = 2000
 EXPIRED_KEYS = 256
-"""Maximum changes of one turn of the event loop: read for a watch, and made because keys expire."""
+"""Maximum changes in one turn of the event loop: read for a watch, and made because keys expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreImage:
-    """State of a store: keys at `revision`, and the last changes, of which those up to `compacted` are left out."""
+    """State of a store: keys at `revision`, and the last changes after `compacted`."""
 
     revision: int = FIRST_REVISION
     compacted: int = 0
@@ -122,7 +122,7 @@ class MemoryStore:
         return self._hub.revision
 
     async def check(self) -> None:
-        """Writes do not depend on a disk of this machine."""
+        """Does nothing: writes do not depend on a disk of this machine."""
 
     async def request_progress(self) -> None:
         self._hub.expect_progress(0.0)
@@ -143,7 +143,7 @@ class MemoryStore:
         keys: Iterator[str] = values.irange(start, end if isinstance(end, str) else None, (True, False))
         earlier = self._earlier_values(prefix, start, at)
         if limit:
-            # Each key that changed since may take one key away from the page.
+            # Each key that changed since may remove one key from the page.
             keys = islice(keys, limit + 1 + len(earlier))
         items: list[KeyValue]
         if earlier:
@@ -177,7 +177,7 @@ class MemoryStore:
         return await self._write(*writes)
 
     def _write(self, *writes: Write) -> asyncio.Future[int]:
-        """Changes the state now. The outcome, also a conflict, arrives after the watches have received all changes, so
+        """Changes the state now. The outcome, even a conflict, arrives after the watches have received all changes, so
         that the writer finds them in the cache."""
         self._check_open()
         answer: asyncio.Future[int] = self._loop.create_future()
@@ -278,7 +278,7 @@ class MemoryStore:
         self._expiry = self._clock.call_after(max(0.0, due - self._clock.now()), self._expire)
 
     def _expire(self) -> None:
-        """Deletes keys whose time has come, some in each turn of the event loop."""
+        """Deletes expired keys, a limited number in each turn of the event loop."""
         self._expiry = None
         if not self._open:
             return

@@ -103,7 +103,7 @@ class StoreInUse(OpenFailed, DataDirectoryInUse):
 
 
 class StoreDamaged(OpenFailed, DamagedStore):
-    """The file of the store is damaged, or is no database."""
+    """The file of the store is damaged, or is not a database."""
 
 
 class Store(Protocol):

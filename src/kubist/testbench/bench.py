@@ -30,7 +30,7 @@ class Bench:
     """Control over one server. While nothing is in use, requests go straight to the application."""
 
     def __init__(self, api: API, switch: Callable[[Application | None], None]) -> None:
-        """`switch` lets another application take the requests; None for the server's own."""
+        """`switch` passes requests to another application; None for the server's own."""
         assert isinstance(api.clock, MovableClock)
         self._api = api
         self._switch = switch
@@ -101,7 +101,8 @@ class Bench:
         self.recorder.begin_report()
 
     def take_unused_faults(self, *, at_stop: bool = False) -> list[str]:
-        """Removed fault rules that never acted, each in one line and once. At the stop of the server, all rules."""
+        """Removed fault rules that never acted, one line each. Each is returned once. With `at_stop`, rules that were
+        not removed count, too."""
         return self._faults.take_unused(at_stop=at_stop) if self._faults is not None else []
 
     @property
@@ -128,7 +129,7 @@ class Bench:
         self.changed()
 
     def _check_dates_again(self) -> None:
-        """Lets authentication follow the clock, after it was moved or reset."""
+        """Lets authentication follow the clock after it was moved or reset."""
         authentication = self._api.authentication
         if self._real_time is not None and not self.clock.is_moved:
             authentication.requests.remove(self._real_time)
@@ -142,7 +143,7 @@ class Bench:
         authentication.discard_verdicts()
 
     def changed(self) -> None:
-        """Takes the requests if something is in use."""
+        """Intercepts the requests if something is in use."""
         application: Application | None = self._application if self.clock.is_moved else None
         if self._recorder:
             application = self._recorder.around(application or self._api)
@@ -157,7 +158,7 @@ class Bench:
         return await self._api(request)
 
     def release(self) -> None:
-        """Ends all faults and recordings, so that no request and no watch waits while the server stops."""
+        """Ends all faults and recordings, so that no request or watch waits while the server stops."""
         if self.before_stop is not None:
             self.before_stop()
             self.before_stop = None

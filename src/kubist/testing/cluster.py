@@ -129,7 +129,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
 
     @cached_property
     def _connections(self) -> Connections:
-        # setdefault: threads that come first at the same time must get the same object.
+        # setdefault: several first threads at the same time must get the same object.
         made: Connections = self.__dict__.setdefault("_connections", Connections(self.ca, self.url))
         return made
 
@@ -198,7 +198,7 @@ class Cluster(ObjectVerbs, SimulatedWorkloads, Server):
 
         A state is a condition (`Ready`, `Ready=False`), a field (`jsonpath={.status.phase}=Running`; without a value:
         the field exists), `create`, `delete`, or a function that gets the object and returns true. With `count` it
-        waits until there are so many objects, all in the state: `wait("pods -l app=web", "Ready", count=3)`.
+        waits until there are exactly that many objects, all in the state: `wait("pods -l app=web", "Ready", count=3)`.
         `stable_for` is the time in seconds for which the state must last. Raises TimeoutError after `timeout` seconds.
         """
         wait = Wait(parse_state(until), timeout, stable_for)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from kubist.server.server import Server
 
 REQUESTS, EVENTS, OBJECTS = 15, 10, 10
-"""Rows of each section."""
+"""Maximum number of rows of each section."""
 DIFF_LINES = 6
-"""Lines of the diff of one object."""
+"""Maximum number of lines of the diff of one object."""
 WIDTH = 200
 LEFT_OUT = ("Event", "Lease")
-"""Kinds that are no changed objects: Events have a section, Leases change all the time."""
+"""Kinds left out of the changed objects: Events have their own section, and Leases change all the time."""
 
 
 def has_requests(server: Server) -> bool:
@@ -29,7 +29,7 @@ def has_requests(server: Server) -> bool:
 
 
 def collect(server: Server) -> list[Section]:
-    """Titles and texts about a server, in whose event loop it runs."""
+    """Titles and texts of the report about a server. Runs in the server's event loop."""
     since = server.bench.recorder.since if server.bench is not None else 0
     sections = (
         ("kubist: last requests", _requests(server)),

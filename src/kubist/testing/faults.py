@@ -60,7 +60,7 @@ class Fault:
         return int(self._read()["matches"])
 
     def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
-        """Waits until the rule has acted so often. Raises TimeoutError."""
+        """Waits until the rule has acted that many times. Raises TimeoutError."""
         deadline = time.perf_counter() + timeout
         while self.hits < hits:
             if time.perf_counter() > deadline:
@@ -95,7 +95,7 @@ class ClusterFaults:
         return f"<faults: {len(self)} rules>"
 
     def __iter__(self) -> Iterator[Fault]:
-        """Rules in the order in which they are asked."""
+        """Rules in order of evaluation."""
         return iter([Fault(self._request, state) for state in self._request("GET", PATH)["items"]])
 
     def __len__(self) -> int:

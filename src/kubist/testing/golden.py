@@ -20,7 +20,7 @@ __tracebackhide__ = True
 UPDATE = "KUBIST_UPDATE_GOLDEN"
 """Environment variable that makes `match` write the files. `pytest --kubist-update-golden` sets it."""
 MOST_LINES = 200
-"""Lines of a diff that are shown."""
+"""Maximum number of lines of a diff that are shown."""
 
 
 def match(path: Path, lines: list[Object], *, responses: bool) -> None:

@@ -26,7 +26,7 @@ class Host:
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-")
         self._thread = LoopThread()
         self._identities = {DEFAULTS.bind_address: Identity(Path(self._temporary.name), DEFAULTS)}
-        """Credentials by the address of the server, which is in its certificate."""
+        """Credentials by the server's address, which is in its certificate."""
         self._hosts: list[Cluster] = []
         self._images: dict[tuple[tuple[str, str], ...], Image] = {}
 

@@ -1,8 +1,8 @@
 """pytest plugin: `cluster`, a new API server for every test, and `kubist_server`, one for the whole session.
 
 `@pytest.mark.kubist(workloads=True)` sets fields of `kubist.Config` for the cluster of a test. The option
-`kubist_unused_faults` says what happens to a test that adds a fault rule which never acts. The report of a failed test
-has the last requests, Events and changed objects of its clusters, unless `kubist_failure_report` is false or
+`kubist_unused_faults` decides what happens to a test that adds a fault rule which never acts. The report of a failed
+test has the last requests, Events and changed objects of its clusters, unless `kubist_failure_report` is false or
 `--no-kubist-failure-report` is given. `--kubist-update-golden` writes golden files.
 """
 

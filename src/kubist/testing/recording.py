@@ -203,7 +203,7 @@ Texts = str | Sequence[str]
 Codes = int | Container[int]
 """One HTTP status, or several: `[409, 410]`, `range(400, 500)`."""
 SHOWN = 20
-"""Requests in a repr."""
+"""Maximum number of requests in a repr."""
 Test = Callable[[RecordedRequest], bool]
 
 
@@ -415,7 +415,7 @@ class Recording(Requests):
         after = min([after, *(id_ - 1 for id_, line in self._lines.items() if line.get("open"))])
         try:
             lines: list[Object] = self._cluster.request("GET", f"{PATH}/{self.id}?after={after}")
-        except Refused as error:  # somebody else ended it
+        except Refused as error:  # another client ended it
             if error.code != 404:
                 raise
             self._runs = False

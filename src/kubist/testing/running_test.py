@@ -1,7 +1,8 @@
 """The running test: the clusters that take part in the report of its failure and in `kubist_unused_faults`.
 
-A cluster joins when it starts, whatever made it: a fixture, a fork, `Cluster()`, a host. It leaves when it stops. What
-the report needs is collected then, so nothing refers to a stopped server. Without the pytest plugin there is no test.
+A cluster joins when it starts, whether a fixture, a fork, `Cluster()` or a host created it. It leaves when it stops.
+What the report needs is collected then, so nothing refers to a stopped server. Without the pytest plugin there is no
+test.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class RunningTest:
                 server.bench.keep_requests()
 
     def _leave(self, member: Member) -> None:
-        """Collects what is known of a cluster that stops, from its event loop."""
+        """Collects the report of a cluster that stops, from its event loop."""
         server = member.server()
         if server is not None and server.bench is not None:
             self._unused += server.bench.take_unused_faults(at_stop=True)

@@ -174,7 +174,7 @@ async def _wait(
 
 
 def _without_kubelet(server: Server, watched: Watched, state: State) -> str:
-    """Hint for an object whose status waits for running pods, on a cluster that runs none."""
+    """Hint for an object whose status depends on running pods, on a cluster that runs none."""
     config, resource = server.config, watched.resource
     if config.workloads or config.simulated_nodes or isinstance(state, Deleted) or not watched.objects:
         return ""
@@ -204,7 +204,7 @@ def _title(resource: Resource, selection: Selection) -> str:
 
 
 def _matcher(resource: Resource, selection: Selection) -> tuple[str, Callable[[Entry], bool]]:
-    """Key prefix of the objects of a selection, and a function that says whether it has an object."""
+    """Key prefix of the objects of a selection, and a function that tests whether an object belongs to it."""
     labels = _parsed("label", parse_label_selector, selection.label_selector)
     fields = _parsed("field", parse_field_selector, selection.field_selector)
     strategy = resource.strategy
@@ -232,7 +232,7 @@ def _parsed(kind: str, parse: Callable[[str], T], text: str) -> T:
 
 
 def check_count(reference: Any, count: int | None, is_selection: bool, state: State) -> None:
-    """Rejects a wait for several objects that does not say how many, and the opposite."""
+    """Rejects a wait for several objects without a count, and a count for one object."""
     if is_selection and count is None:
         raise ValueError(
             f'"{reference}" may be several objects: say how many with count=3 (count=0: none), or name one '

@@ -6,9 +6,10 @@ import asyncio
 import gzip
 
 GZIP_THRESHOLD = 131_072
-"""Bytes above which a response is compressed if the client accepts it. kube-apiserver has the same threshold."""
+"""Size in bytes above which a response is compressed if the client accepts gzip. kube-apiserver has the same
+threshold."""
 OFF_LOOP = 1 << 20
-"""Bytes from which the compression runs in a thread."""
+"""Size in bytes from which compression runs in a thread."""
 HEADERS = ((b"Content-Encoding", b"gzip"), (b"Vary", b"Accept-Encoding"))
 _LEVEL = 1
 

@@ -57,8 +57,8 @@ class Host:
             connection.expire()
 
     def adopt(self, task: asyncio.Task[None]) -> None:
-        """Keeps a task that outlives its connection, because the request of a disconnected client is still
-        finished."""
+        """Keeps a task that outlives its connection, because the server still finishes a disconnected client's
+        request."""
         if not task.done():
             self.orphans.add(task)
             task.add_done_callback(self._done)

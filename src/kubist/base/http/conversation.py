@@ -20,14 +20,14 @@ IDLE_SECONDS = 4 * 60 * 60.0
 """Seconds without a byte in either direction after which a conversation ends, as in a kubelet."""
 AFTERLIFE_SECONDS = 5.0
 HIGH_WATER = 256 * 1024
-"""Bytes that the client may leave unread before `drain` waits, and bytes that an inlet holds before reading
-pauses. Larger than the transport's own limit, because the transport then says when there is room again."""
+"""Bytes that the client may leave unread before `drain` waits, and bytes that an inlet holds before reading pauses.
+Larger than the transport's own limit, because the transport reports room only after its limit was exceeded."""
 ALL_INLETS = 4 * HIGH_WATER
-"""Bytes that all inlets of a conversation hold before reading pauses. A client may open a thousand streams."""
+"""Maximum bytes in all inlets of a conversation before reading pauses. A client may open a thousand streams."""
 PIECE_OVERHEAD = 64
-"""Bytes that each piece counts besides its content."""
+"""Bytes that each piece counts in addition to its content."""
 FULL = HIGH_WATER + PIECE_OVERHEAD
-"""Bytes of a full inlet."""
+"""Bytes at which an inlet is full."""
 
 
 class Conversation:
@@ -52,9 +52,9 @@ class Conversation:
         self._last = self._loop.time()
         self._full: set[Inlet] = set()
         self._unread = 0
-        """Bytes that all inlets hold."""
+        """Bytes in all inlets."""
         self._flooded = False
-        """Whether reading is paused because of them."""
+        """Whether reading is paused because the inlets are full."""
         self._inlets: list[Inlet] = []
         self._room = asyncio.Event()
         self._choked = False
@@ -184,14 +184,15 @@ class Conversation:
             self._listen()
 
     def hold(self, size: int) -> None:
-        """Counts bytes that an inlet takes, or gives away if negative. Pauses reading while all have too many."""
+        """Counts bytes that an inlet takes, or releases if negative. Pauses reading while all inlets together hold too
+        many."""
         self._unread += size
         if (self._unread > ALL_INLETS) != self._flooded:
             self._flooded = not self._flooded
             self._listen()
 
     def forget(self, inlet: Inlet) -> None:
-        """Drops an inlet that nobody reads any more, with its unread bytes."""
+        """Drops an inlet that is no longer read, with its unread bytes."""
         if inlet in self._inlets:
             self._inlets.remove(inlet)
         self.fill(inlet, full=False)

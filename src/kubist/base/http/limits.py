@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BODY_BYTES = 3 * 1024 * 1024
-"""Longest body of a request. Limits of patches and of CRD schemas are derived from it."""
+"""Maximum size of a request body in bytes. Limits of patches and of CRD schemas are derived from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""HTTP server: listens, selects the protocol that TLS negotiated, and stops gracefully. Has no global state."""
+"""HTTP server: listens, selects the protocol that TLS negotiated, and stops gracefully. It has no global state."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """SPDY/3.1 server session, as Kubernetes clients use it for exec, attach and port-forward.
 
-It is written here because no maintained Python library speaks SPDY. It has the behaviour of the Go library of all
-Kubernetes components: the client opens streams, the server replies at once, and there is no flow control for each
-stream (WINDOW_UPDATE is neither sent nor obeyed); TCP alone slows a sender down.
+It is written here because no maintained Python library speaks SPDY. It behaves like the Go library that all Kubernetes
+components use: the client opens streams, the server replies at once, and there is no flow control for each stream
+(WINDOW_UPDATE is neither sent nor obeyed); TCP alone slows a sender down.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ _CONTROL = 0x8000
 _FIN = 0x01
 _HEADER = struct.Struct(">HHI")
 _PIECE = 32 * 1024
-"""Largest payload of a data frame that is sent."""
+"""Maximum payload in bytes of a data frame from the server."""
 CONTROL_LIMIT = 64 * 1024
 """Largest control frame in bytes."""
 HEADERS_LIMIT = 8 * 1024
 HEADERS_COUNT = 64
-"""Largest decompressed header block in bytes, and its headers. Each open stream keeps its headers."""
+"""Maximum size in bytes of a decompressed header block, and maximum number of its headers. Each open stream keeps its
+headers."""
 STREAM_LIMIT = 1000
-"""Open streams of a session. Further ones are refused."""
+"""Maximum number of open streams in a session. Further ones are refused."""
 
 Headers = dict[str, str]
 
@@ -73,7 +74,7 @@ class Reset(IntEnum):
 
 
 class SpdyError(Exception):
-    """The client violated the protocol. The connection cannot be used any more."""
+    """The client violated the protocol. The connection is no longer usable."""
 
 
 class SpdyStream:
@@ -112,7 +113,7 @@ class SpdyStream:
             self._session.forget(self)
 
     def end(self) -> None:
-        """The client's half is finished."""
+        """Records that the client's half is finished."""
         if not self.ended:
             self.ended = True
             self.on_end()
@@ -282,7 +283,7 @@ def _number(body: bytes) -> int:
 
 
 def _text(block: bytes, place: int) -> tuple[str, int]:
-    """Text with a length before it, and the place after it."""
+    """Length-prefixed text, and the position after it."""
     (length,) = struct.unpack_from(">I", block, place)
     end = place + 4 + length
     if end > len(block):

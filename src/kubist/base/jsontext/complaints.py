@@ -13,7 +13,7 @@ from kubist.base.jsontext.quoting import quoted
 LIMIT = 100
 """Maximum number of complaints about one document."""
 LIMIT_TEXT = 256 << 10
-"""Maximum characters of all complaints about one document."""
+"""Maximum length in characters of all complaints about one document."""
 
 
 class Place:
@@ -86,7 +86,7 @@ class Repeats:
         return bool(self._pairs)
 
     def made(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Object of these pairs. Used as hook of the parser."""
+        """Object with these pairs. The parser calls it for each object."""
         value = dict(pairs)
         if len(value) != len(pairs):
             self._pairs[id(value)] = value, pairs

@@ -42,7 +42,7 @@ class Literal(float):
 
 
 class Spelled(Literal):
-    """The same of any number, also of one that no float can hold: that is infinite."""
+    """Any number with its original text. A number that no float can hold is infinite."""
 
     def __new__(cls, text: str) -> Spelled:
         number = float.__new__(cls, text)
@@ -117,13 +117,13 @@ def parse_exact(
     except (ValueError, RecursionError) as error:
         raise DecodeError(json_syntax.complaint(body)) from error
     if _is_too_deep(value):
-        # Go has another message for texts that its parser rejects. Python 3.14 and later parse some of them.
+        # Go has a different message for texts that its parser rejects. Python 3.14 and later parse some of them.
         raise DecodeError(json_syntax.complaint(body))
     return value
 
 
 def _wrapped(value: Any) -> Any:
-    """The value within as many lists as orjson's limit is above MAX_DEPTH."""
+    """The value in nested lists, as many as orjson's depth limit exceeds MAX_DEPTH."""
     return [[[[[[[[[[[[[[value]]]]]]]]]]]]]]
 
 

@@ -53,7 +53,7 @@ def _mend(match: re.Match[str]) -> str:
 
 
 EXPLAINED = 1 << 18
-"""Maximum bytes of a text whose syntax error is located, because the search is slow."""
+"""Maximum size in bytes of a text whose syntax error is located, because the search is slow."""
 
 
 def complaint(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Repairs the allocations of cluster IPs and node ports: each one in use is recorded, and no other.
+"""Repairs the allocations of cluster IPs and node ports: exactly those in use are recorded.
 
 A server that crashes between the allocation and the write of the service leaves an unused allocation. Other
 programs may write services without recording allocations. Part of the API server itself.
@@ -32,7 +32,8 @@ async def repair_allocations(objects: Objects, store: Store) -> None:
 
 
 class Allocations:
-    """Releases an address or port only if two passes in a row find it unused, because one may see a write half done."""
+    """Releases an address or port only if two passes in a row find it unused, because one pass may see a half-finished
+    write."""
 
     def __init__(self, objects: Objects, store: Store) -> None:
         self._objects = objects

@@ -84,5 +84,5 @@ async def _publish(client: ObjectClient, own: Trust) -> None:
     except APIError as error:
         log.warning("cannot write the ConfigMap %s/%s: %s", NAMESPACE, TRUST, error.message)
         if error.code == 413 or (error.code == 422 and "Too long" in error.message):
-            # It is created again with the values of the servers that run.
+            # It is created again with the values of the running servers.
             await client.delete("configmaps", TRUST, NAMESPACE)

@@ -134,7 +134,7 @@ class CertificateCleaner(Loop):
 YEAR = datetime.timedelta(days=365)
 _MINIMUM_LIFETIME = datetime.timedelta(minutes=10)
 _SHORT_LIFETIME = datetime.timedelta(hours=8)
-"""A certificate with a shorter lifetime keeps all of it: its end is not backdated."""
+"""A shorter lifetime is kept in full: the end of the certificate is not backdated."""
 _BACKDATED = datetime.timedelta(minutes=5)
 
 _NODE_PREFIX = "system:node:"
@@ -167,7 +167,7 @@ _LISTS = (
     NameOID.POSTAL_CODE,
 )
 _SINGLE = (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER)
-"""Names of which the last value counts."""
+"""Names whose last value counts."""
 
 _KEY_USAGES = {
     "signing": "digital_signature",

@@ -2,7 +2,7 @@
 
 The rules are those of client-go. An Event that repeats an earlier one raises its count. After ten different messages of
 one reason about one object within ten minutes, the next ones share one Event. One object gets at most 25 Events in a
-row, then one every five minutes. Events are lost if they come faster than they can be written.
+row, then one every five minutes. Events are lost if they arrive faster than they can be written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIMILAR_SECONDS = 600.0
 BURST = 25
 REFILL_SECONDS = 300.0
 PAUSE = 0.001
-"""Seconds between two writes, so that the controllers' own writes come first when there is much to do."""
+"""Seconds between two writes, so that the controllers' own writes go first under load."""
 NAME_LENGTH = 236
 """Maximum length of the object's name in the name of an Event, which has 17 more characters."""
 REPEATED = ("message", "count", "lastTimestamp", "series")
@@ -45,7 +45,7 @@ _numbers = itertools.count()
 
 @dataclass(slots=True)
 class _Budget:
-    """Events that may still be written about one object."""
+    """Number of Events that may still be written about one object."""
 
     tokens: float
     since: float
@@ -131,7 +131,7 @@ class EventRecorder:
             self._write_soon(known)
 
     def _is_crowded(self, key: tuple[str, ...], message: str, now: float) -> bool:
-        """Whether many messages of this reason about this object came lately."""
+        """Whether many recent messages about this object have this reason."""
         similar = self._similar.get(key)
         if similar is None or now - similar.since > SIMILAR_SECONDS:
             similar = self._similar[key] = _Similar(now)

@@ -1,5 +1,5 @@
-"""Guidance for users of `kubist serve` without workload controllers: an Event on workloads that nobody works on, and on
-pods that nobody schedules."""
+"""Guidance for users of `kubist serve` without workload controllers: an Event on workloads that no controller handles,
+and on pods that no scheduler handles."""
 
 from __future__ import annotations
 

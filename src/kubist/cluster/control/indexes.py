@@ -41,7 +41,7 @@ class PodsByNode:
         self._pods: dict[str, set[Key]] = {}
 
     def apply(self, change: Change) -> str:
-        """Notes a change of a pod, and returns the node of the pod or an empty string."""
+        """Records a change of a pod. Returns the node of the pod or an empty string."""
         entry = entry_of(change)
         node = node_in(change.new.tail) if change.new is not None else ""
         old = self._nodes.get(entry.key, "")

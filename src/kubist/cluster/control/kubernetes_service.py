@@ -39,8 +39,8 @@ _DISCOVERY = "discovery.k8s.io"
 
 
 def leases_address(config: Config) -> bool:
-    """Whether a server with this configuration shares the endpoints with others. A server that only listens on
-    a loopback address does not, unless --advertise-address names an address at which it can be reached."""
+    """Whether a server with this configuration shares the endpoints with others. A server that listens only on a
+    loopback address does not, unless --advertise-address names a reachable address."""
     if not config.etcd_servers or config.endpoint_reconciler_type != "lease":
         return False
     bound = config.bind_address
@@ -159,7 +159,8 @@ def _replace_endpoints(current: Object, new: Object) -> Object | None:
 
 
 def _revise_endpoints(current: Object, new: Object) -> Object | None:
-    """The wanted addresses, if they differ; ports stay, because servers may listen on different ones."""
+    """Object with the new addresses; None if they are the same. Ports stay, because servers may listen on different
+    ones."""
     subsets = current.get("subsets") or []
     if not new["subsets"]:
         return current if current.pop("subsets", None) else None

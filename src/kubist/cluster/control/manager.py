@@ -77,7 +77,8 @@ class Manager:
         for collection in list(registry.cache.collections.values()):
             await collection.ready()
         for kind in self._kinds:
-            # Each reads whole collections at its start. Requests and other servers of this event loop go in between.
+            # Each controller reads whole collections at its start. Requests and other servers of this event loop run in
+            # between.
             await asyncio.sleep(0)
             try:
                 loop = kind(self.client)

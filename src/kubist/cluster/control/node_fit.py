@@ -22,7 +22,7 @@ def tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
 
 
 NodeRule = Callable[[str, Labels], bool]
-"""Whether a node of a name and with labels matches."""
+"""Whether a node with this name and these labels matches."""
 
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
 

@@ -1,7 +1,7 @@
-"""Node lifecycle controller: judges nodes by their heartbeats, and taints those that are not ready.
+"""Node lifecycle controller: monitors the heartbeats of nodes, and taints nodes that are not ready.
 
 A node whose Lease and status are not renewed becomes unknown, and its pods are not ready. Taints follow the conditions
-of the node. If no node at all is ready, the fault is assumed to be elsewhere, and no pods are evicted.
+of the node. If no node is ready at all, the cause is assumed to be elsewhere, and no pods are evicted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubist.storage.cache.cache import Change
 GRACE = 50.0
 """Seconds without a heartbeat after which the state of a node is unknown."""
 STARTUP_GRACE = 60.0
-"""The same for a node that has never reported a status."""
+"""Grace period in seconds for a node that has never reported a status."""
 LATE = 5.0
 """Delay in seconds from which a check is late, because the clock was moved or the process was stopped."""
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

@@ -1,4 +1,4 @@
-"""Garbage collection of orphaned pods: deletes pods whose node does not exist any more."""
+"""Garbage collection of orphaned pods: deletes pods whose node no longer exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OrphanedPods(Loop):
         self._pods = PodsByNode()
         self._nodes: set[str] = set()
         self._missing: dict[str, float] = {}
-        """Nodes that pods name and that do not exist, with the time at which that was noticed."""
+        """Missing nodes that pods name, and the time at which each was noticed."""
 
     def follow(self) -> None:
         self.watch("nodes", self._node_changed)

@@ -1,5 +1,5 @@
 """Pod garbage collector: marks terminating pods as failed and force-deletes them. Pods without a node, or on a deleted
-node, have their grace period before. Pods on a node that is not ready and out of service have none."""
+node, get their grace period first. Pods on a node that is not ready and out of service get none."""
 
 from __future__ import annotations
 

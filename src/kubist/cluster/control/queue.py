@@ -53,8 +53,8 @@ class Queue(Generic[K]):
         self._add_later(self._clock, key, seconds)
 
     def add_soon(self, key: K, seconds: float) -> None:
-        """Adds the key after a short delay on the system's clock, also while the server's clock stands still: for
-        retries, and for keys that several changes add."""
+        """Adds the key after a short delay on the system's clock, even while the server's clock is frozen: for retries,
+        and for keys that several changes add."""
         self._add_later(SYSTEM, key, seconds)
 
     def _add_later(self, clock: Clock, key: K, seconds: float) -> None:

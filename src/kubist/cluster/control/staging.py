@@ -39,7 +39,7 @@ def governs(client: ObjectClient, resource: str, obj: Object) -> bool:
 
 
 def claim(client: ObjectClient, rule: Rule) -> None:
-    """Makes `governs` ask this rule for objects of the client's server."""
+    """Makes `governs` use this rule for objects of the client's server."""
     client.shared(_Staging).rule = rule
 
 

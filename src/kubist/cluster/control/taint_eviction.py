@@ -1,4 +1,5 @@
-"""Taint eviction controller: deletes pods that do not tolerate a NoExecute taint of their node, or not for longer."""
+"""Taint eviction controller: deletes pods that do not tolerate a NoExecute taint of their node, or whose toleration has
+ended."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class TaintEviction(Loop):
         self._taints: dict[str, list[Object]] = {}
         """NoExecute taints of nodes that have any."""
         self._planned: dict[Key, tuple[str, float]] = {}
-        """Pods that are tolerated for some time: their UIDs, and the time at which the taint was noticed."""
+        """Pods that tolerate a taint for some time: their UIDs, and the time at which the taint was noticed."""
 
     def follow(self) -> None:
         self.watch("nodes", self._node_changed)
@@ -96,7 +97,7 @@ class TaintEviction(Loop):
 
 
 def tolerated_for(pod: Object, taints: list[Object] | tuple[()]) -> float | None:
-    """Seconds for which a pod tolerates the NoExecute taints of its node. None if for ever."""
+    """Seconds for which a pod tolerates the NoExecute taints of its node. None if forever."""
     tolerations = pod["spec"].get("tolerations") or ()
     limits = []
     for taint in taints:

@@ -20,7 +20,7 @@ Usage = dict[str, Quantity]
 def usage_of(pod: Object) -> dict[str, Usage]:
     """Usage of each running container, by container name. Empty if no container runs.
 
-    A malformed annotation is ignored, so the next source applies; `usage_problem` says what is wrong with it.
+    A malformed annotation is ignored, so the next source applies; `usage_problem` describes its fault.
     """
     spec, metadata = pod["spec"], pod["metadata"]
     running = _running_containers(pod.get("status") or {})

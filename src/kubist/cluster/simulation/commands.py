@@ -1,4 +1,4 @@
-"""Commands of simulated containers: finds the simple ones, whose end can be foreseen."""
+"""Commands of simulated containers: recognizes simple ones, whose end is predictable."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Run:
 
 
 def run_of(pod: Object, container: Object, attempt: int, files: set[str]) -> Run | None:
-    """Run of a container, as far as its command and args tell. `attempt` is the number of earlier runs, `files` are
-    the paths that exist in the container. None if the end of the run is not known."""
+    """Run of a container, as far as its command and args determine it. `attempt` is the number of earlier runs, `files`
+    are the paths that exist in the container. None if the end of the run is not known."""
     words = container.get("command") or container.get("args")
     if not words:
         return Run(seconds=math.inf) if _is_pause(container.get("image", "")) else None
@@ -104,19 +104,19 @@ def _finished(coroutine: Coroutine[Any, Any, int | None]) -> int | None:
 
 
 def random_number(pod: Object, container: str, attempt: int) -> int:
-    """Value of RANDOM. It always is the same for the same run of a container."""
+    """Value of RANDOM. It is always the same for the same run of a container."""
     seed = f"{pod['metadata'].get('uid', '')}/{container}/{attempt}".encode()
     return int.from_bytes(hashlib.sha256(seed).digest()[:2], "big") >> 1
 
 
 def _is_pause(image: str) -> bool:
-    """Whether this is the image of Kubernetes whose program does nothing and does not end."""
+    """Whether this is Kubernetes' pause image, whose program does nothing and never ends."""
     return image.rpartition("/")[2].partition("@")[0].partition(":")[0] == "pause"
 
 
 def termination_message(container: Object, run: Run) -> str:
     """Message of a container that ended: the content of its termination log, or its output after a failure if
-    terminationMessagePolicy says so."""
+    terminationMessagePolicy requires it."""
     message = run.written.get(container.get("terminationMessagePath", TERMINATION_LOG), "")
     if not message and run.code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
         message = run.output

@@ -41,8 +41,8 @@ PULL_ERROR_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Memory:
-    """State of a pod that its status does not have: fractions of seconds, and back-offs, which a kubelet also
-    loses when it restarts."""
+    """State of a pod that its status does not contain: fractions of seconds, and back-offs, which a kubelet also loses
+    when it restarts."""
 
     moments: dict[str, float] = field(default_factory=dict)
     """Exact times, by `pod`, `stop`, `restart` or a slash and the name of a container."""
@@ -58,11 +58,11 @@ class Memory:
 
 @dataclass(slots=True)
 class Surroundings:
-    """Facts outside of a pod that decide about it."""
+    """Facts from outside a pod on which its transitions depend."""
 
     host_addresses: list[str]
     addresses: Callable[[], list[str]]
-    """Gives the pod its addresses."""
+    """Assigns addresses to the pod."""
     run_of: Callable[[Object, int], Run | None]
     """Run of a container by its command, and the number of earlier runs."""
     delay: float = 0.0
@@ -91,7 +91,7 @@ class ContainerMachine:
         }
         self.is_resized = False
         self.resize_problem: str | None = None
-        """Reason for which a resize is impossible. None if no resize was seen yet."""
+        """Reason why a resize is impossible. None if no resize was seen yet."""
 
     def container(self, container: Object, kind: str) -> None:
         """One transition of a container. `kind` is regular, init, sidecar or ephemeral."""
@@ -348,8 +348,8 @@ class ContainerMachine:
         return self.memory.moments[key]
 
 
-# Images that cannot be pulled. No registry is asked: the name or tag says that the image does not exist, or
-# the name is malformed
+# Images that cannot be pulled. No registry is contacted: the name or tag marks an image as missing, or the name is
+# malformed
 
 _is_missing = re.compile(
     "([a-z0-9._-]*[._-])?(non-?existent|does-?not-?exist|no-?such-?(image|tag|version))([._-].*)?"
@@ -377,7 +377,7 @@ def is_missing(image: str) -> bool:
 
 @bounded_cache(entries=1024, key_length=512)
 def name_problem(image: str) -> str:
-    """Reason for which a kubelet cannot parse the name of an image. Empty if the name is well-formed."""
+    """Reason why a kubelet cannot parse the name of an image. Empty if the name is well-formed."""
     if _is_identifier(image):
         return f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
     host, path = _split_host(image)

@@ -28,7 +28,7 @@ class PodEvent(NamedTuple):
 
 def stop_code(spec: Object) -> int:
     """Exit code of a simulated container that is stopped. A container of a pod that restarts its containers counts as a
-    server, which stops in order; one of another pod did not finish its work."""
+    server, which shuts down cleanly; in any other pod the container did not finish its work."""
     return 0 if spec.get("restartPolicy", "Always") == "Always" else TERMINATED
 
 
@@ -144,7 +144,7 @@ def container_id(pod: Object, name: str, restarts: int) -> str:
 
 
 def root_problem(pod: Object, container: Object) -> str:
-    """Reason for which a container may not run as root although its runAsUser says so. Empty if there is none."""
+    """Reason why a container may not run as root although its runAsUser requires it. Empty if there is none."""
     of_pod = pod["spec"].get("securityContext") or {}
     effective = {**of_pod, **(container.get("securityContext") or {})}
     if not effective.get("runAsNonRoot") or effective.get("runAsUser") != 0:

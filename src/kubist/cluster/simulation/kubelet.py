@@ -69,7 +69,7 @@ class Kubelet(Loop):
             self.watch(resource, partial(self._needed_changed, resource))
 
     def stages_changed(self) -> None:
-        """Looks at all pods again, because Stages may drive others than before."""
+        """Queues all pods again, because Stages may now drive different ones."""
         for entry in self._pods.entries.values():
             if b'"nodeName":"' in entry.tail:
                 self.queue.add((entry.namespace, entry.name))
@@ -141,7 +141,8 @@ class Kubelet(Loop):
             self.queue.add_after(key, step.wake - now)
 
     async def _inherit(self, pod: Object) -> bool:
-        """Gives a pod that starts the default outcome of its owners and its namespace. Whether the pod has changed."""
+        """Gives a pod that starts the default outcome of its owners and its namespace. Returns whether the pod has
+        changed."""
         defaults = defaults_for(pod, annotations_above(self.client, pod))
         try:
             return bool(defaults) and await scripting.annotate(self.client, pod, defaults)
@@ -205,7 +206,7 @@ class Kubelet(Loop):
             place = (container["name"], attempt)
             if place not in memory.runs:
                 memory.runs[place] = self._run(pod, container, attempt)
-                memory.runs.pop((container["name"], attempt - 2), None)  # nobody asks for it any more
+                memory.runs.pop((container["name"], attempt - 2), None)  # no step needs it any more
             return memory.runs[place]
 
         return Surroundings(
@@ -321,7 +322,7 @@ class Addresses:
         self._taken: dict[tuple[str, str], str] = {}
         """First addresses that were given to pods."""
         self._free: dict[str, Iterator[str]] = {}
-        """Addresses of each network that no pod had when the present round over it began."""
+        """Addresses of each network that were free when the present round through it began."""
 
     def of(self, key: tuple[str, str], node: Object) -> list[str]:
         """Addresses of a pod: one in each network of its node."""
@@ -368,9 +369,9 @@ MAX_SIZE = 4 << 20
 MAX_SEEN = 1_000_000
 """Maximum size of the paths that one container sees. A volume may be mounted thousands of times."""
 _MAX_PATH = 4096
-"""Longer paths do not exist in Linux."""
+"""Maximum length of a path on Linux."""
 _OVERHEAD = 100
-"""Characters that each path counts besides its own."""
+"""Characters that each path counts in addition to its own."""
 
 
 class Files:

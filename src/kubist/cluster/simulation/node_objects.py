@@ -1,4 +1,4 @@
-"""Nodes as a kubelet reports them: size, labels, addresses, pod network and conditions.
+"""Node objects as a kubelet reports them: size, labels, addresses, pod network and conditions.
 
 The n-th simulated node has the n-th address of 198.18.0.0/15, which is reserved for tests, and the n-th part of
 10.128.0.0/9 for its pods. Nodes have the IP families of the service networks.
@@ -20,7 +20,7 @@ from kubist.model.meta.quantity import ZERO, parse_quantity
 SIMULATED = "kubist.io/simulated"
 """Label of nodes that are simulated. Users may create such nodes."""
 STATE = "kubist.io/node-state"
-"""Annotation with the troubles of a simulated node, separated by commas."""
+"""Annotation with the faults of a simulated node, separated by commas."""
 NOT_READY, UNREACHABLE = "NotReady", "Unreachable"
 PRESSURES = {
     "MemoryPressure": ("InsufficientMemory", "SufficientMemory", "insufficient memory", "sufficient memory"),
@@ -37,7 +37,7 @@ FIRST_PODS = ipaddress.IPv4Address("10.244.0.0")
 ADDRESSES_6 = ipaddress.IPv6Network("fd00:198:18::/64")
 PODS_6 = ipaddress.IPv6Network("fd00:10:244::/48")
 SMALLEST_BLOCK = 256
-"""Addresses for the pods of a small node. A larger one has at least two for each pod."""
+"""Number of pod addresses of a small node. A larger node has at least two for each pod."""
 _placeholder = re.compile(r"\{i(?:%([1-9][0-9]*))?\}")
 
 
@@ -148,7 +148,7 @@ def number_of(node: Object) -> int | None:
 
 
 def states_of(node: Object) -> tuple[set[str], str]:
-    """Troubles of a node by its annotation, and a problem with the annotation or an empty string."""
+    """Faults of a node in its annotation, and a problem with the annotation or an empty string."""
     text = (node["metadata"].get("annotations") or {}).get(STATE, "")
     states = {part.strip() for part in text.split(",") if part.strip()}
     unknown = sorted(states.difference(STATES))
@@ -193,7 +193,7 @@ def reported(
 ) -> Object:
     """The node with the status that its kubelet reports.
 
-    The node of a user keeps its size, others keep resources that the template does not have. The times of the
+    A user's node keeps its size. Other nodes keep resources that the template does not have. The times of the
     conditions change with the conditions, or with `heartbeat`.
     """
     status, name = node["status"], node["metadata"]["name"]

@@ -86,7 +86,7 @@ class Nodes(Loop):
             self.queue.add(("node", name))
 
     def stages_changed(self) -> None:
-        """Looks at all nodes again, because Stages may drive others than before."""
+        """Queues all nodes again, because Stages may now drive different ones."""
         for entry in self.client.collection("nodes").entries.values():
             self.queue.add(("node", entry.name))
 
@@ -100,7 +100,7 @@ class Nodes(Loop):
             self.queue.add(("node", entry.name))
 
     def _is_staged(self, entry: Entry) -> bool:
-        """Whether Stages drive a node. The node of a user gets a Lease then."""
+        """Whether Stages drive a node. If so, a user's node gets a Lease."""
         return entry.name in self._rounds[round_of(entry.name)] or governs(
             self.client, "nodes", self.client.parsed(entry)
         )
@@ -202,7 +202,7 @@ class Nodes(Loop):
         self.queue.add_after(("leases", round_of(name)), RENEW_SECONDS)
 
     async def _renew_leases(self, number: int) -> None:
-        """Renews the Leases of one round together, and reports the status of nodes that were silent for long."""
+        """Renews the Leases of one round together, and reports the status of nodes that were silent for a long time."""
         members = self._rounds[number]
         if not members:
             return
@@ -234,7 +234,7 @@ class Nodes(Loop):
             return
         lease = entry.object()
         lease["spec"] |= {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
-        # Renewals go past admission and managed fields: thousands of nodes write most of the time.
+        # Renewals bypass admission and managed fields, because thousands of nodes write most of the time.
         await registry.replace(resource, entry, lease)
 
     async def _create_lease(self, name: str, renewed: str) -> None:

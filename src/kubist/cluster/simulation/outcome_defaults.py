@@ -1,7 +1,7 @@
 """Default outcomes, for pods that controllers make: outcome annotations of the owners and of the namespace of a pod.
 
 `;` separates alternatives. A clause `image PATTERN` restricts an alternative to images; `*` stands for any text. The
-first alternative that suits a container counts:
+first alternative that matches a container applies:
 
     succeed after 2s, image alpine:*; fail 3, image */curl*; run
 """
@@ -19,17 +19,17 @@ from kubist.cluster.simulation.outcomes import ANNOTATION, LONGEST_SHOWN
 from kubist.model.meta.object import Object
 
 MOST_OWNERS = 8
-"""Owners of owners that are looked at."""
+"""Maximum number of levels of owners that are followed."""
 LONGEST = 1024
-"""Characters of a default."""
+"""Maximum length of a default in characters."""
 _ANNOTATION = ANNOTATION.encode()
 
 Annotations = Mapping[str, str]
 
 
 def annotations_above(client: ObjectClient, pod: Object) -> Iterator[Annotations]:
-    """Annotations of the controller of a pod, of the controller of that, and so on, then those of the namespace.
-    Objects without a default are left out."""
+    """Annotations of a pod's controller, of that object's controller, and so on, then those of the namespace. Objects
+    without a default are left out."""
     namespace, owned = pod["metadata"]["namespace"], pod
     for _ in range(MOST_OWNERS):
         reference = controller_of(owned)
@@ -56,8 +56,8 @@ def _object(client: ObjectClient, kind: Resource, namespace: str, name: str) -> 
 
 
 def defaults_for(pod: Object, above: Iterable[Annotations]) -> dict[str, str]:
-    """Outcome annotations that a pod gets. Its own ones count before those of its owners, and these before those of its
-    namespace."""
+    """Outcome annotations that a pod gets. Its own win over those of its owners, and those of its owners over those of
+    its namespace."""
     levels = [level for level in above if any(key.startswith(ANNOTATION) for key in level)]
     if not levels:
         return {}
@@ -65,7 +65,7 @@ def defaults_for(pod: Object, above: Iterable[Annotations]) -> dict[str, str]:
     of_all = [] if ANNOTATION in own else [ANNOTATION]
     regular = _defaults(pod["spec"]["containers"], levels, own, of_all) if of_all else {}
     if len(set(regular.values())) == 1:
-        # One annotation for all can also evict the pod.
+        # An annotation for all containers can also evict the pod.
         regular = {ANNOTATION: next(iter(regular.values()))}
     defaults = _defaults(pod["spec"].get("initContainers") or [], levels, own, []) | regular
     return {key: text for key, text in defaults.items() if text}

@@ -33,15 +33,15 @@ from kubist.model.meta.object import Object
 ANNOTATION = "kubist.io/outcome"
 OOM_KILLED = 137
 MOST_PROBLEMS = 10
-"""Number of faults that are reported for one pod."""
+"""Maximum number of faults that are reported for one pod."""
 LONGEST_SHOWN = 100
-"""Characters of a malformed word that a message shows."""
+"""Maximum characters of a malformed word that a message shows."""
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """End of a container's run."""
+    """Scripted end of a container's run."""
 
     code: int
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Admission by the simulated kubelet: rejects pods that were bound past the scheduler and do not fit on their node."""
+"""Admission by the simulated kubelet: rejects pods that bypassed the scheduler and do not fit on their node."""
 
 from __future__ import annotations
 

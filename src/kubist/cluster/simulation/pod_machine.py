@@ -169,7 +169,7 @@ class PodMachine(ContainerMachine):
         return True
 
     def initialize(self) -> bool:
-        """Runs the init containers in order. Whether regular containers may start."""
+        """Runs the init containers in order. Returns whether regular containers may start."""
         has_started = pod_status.has_started(self.spec, self.statuses)
         for container in self.spec.get("initContainers") or ():
             name = container["name"]
@@ -198,7 +198,7 @@ class PodMachine(ContainerMachine):
             self.container(container, "ephemeral")
 
     def restart_all(self) -> None:
-        """Resets all containers after one ended whose restart rule says so."""
+        """Resets all containers after the end of a container whose restart rule requires it."""
         listed = [*(self.spec.get("initContainers") or ()), *self.spec["containers"]]
         ended = (
             ((self.state(container["name"]).get("terminated") or {}).get("exitCode"), container)

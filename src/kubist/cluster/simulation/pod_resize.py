@@ -20,7 +20,7 @@ def is_resized(container: Object, status: Object) -> bool:
 
 
 def needs_restart(container: Object, status: Object) -> bool:
-    """Whether the resize policy of a changed resource says that the container is restarted."""
+    """Whether the resize policy of a changed resource requires a restart of the container."""
     resources, known = container.get("resources") or {}, status.get("resources") or {}
     restarting = {
         policy["resourceName"]
@@ -45,7 +45,7 @@ def resized_status(container: Object, old_status: Object) -> Object:
 
 
 def infeasible(pod: Object, allocatable: Object | None) -> str:
-    """Reason for which the requests of a pod can never fit on its node. Empty if they can."""
+    """Reason why the requests of a pod can never fit on its node. Empty if they can."""
     if not allocatable:
         return ""
     room = amounts.read(allocatable)

@@ -1,6 +1,6 @@
 """Operations on simulated pods: end their containers now, and change their outcome and usage annotations.
 
-Everything is kept in the pod itself: an ended container in its status, the rest in its annotations.
+All state is kept in the pod itself: an ended container in its status, everything else in its annotations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Change = Callable[[Outcome], Outcome]
 
 
 def container_names(pod: Object, container: str) -> list[str]:
-    """Names of the containers that an operation is about: one, or all regular ones."""
+    """Names of the containers that an operation concerns: one, or all regular ones."""
     if not container:
         return [entry["name"] for entry in pod["spec"]["containers"]]
     parts = ("initContainers", "containers", "ephemeralContainers")
@@ -37,7 +37,7 @@ def container_names(pod: Object, container: str) -> list[str]:
 
 
 async def end_now(client: ObjectClient, pod: Object, container: str, run: Run) -> bool:
-    """Ends the running containers of a pod. The restart policy then decides. Whether one of them ran."""
+    """Ends the running containers of a pod. The restart policy then decides. Returns whether one of them ran."""
 
     def edit(current: Object) -> Object | None:
         status = end_containers(current, container_names(current, container), run, client.clock.now())
@@ -72,7 +72,7 @@ async def change_outcome(client: ObjectClient, pod: Object, container: str, chan
 
 
 async def annotate(client: ObjectClient, pod: Object, annotations: dict[str, str]) -> bool:
-    """Adds annotations to a pod, which keeps those that it has. Whether it has changed."""
+    """Adds annotations to a pod, which keeps those that it has. Returns whether it has changed."""
 
     def edit(current: Object) -> Object:
         current["metadata"]["annotations"] = {**annotations, **(current["metadata"].get("annotations") or {})}

@@ -81,7 +81,7 @@ class Environment:
         self.bindings = bindings
         """Whether expressions may use the macro `cel.bind`."""
         self.aside = aside
-        """Whether the caller of `compile` starts again in the worker if it raises `offload.Lengthy`."""
+        """Whether the caller of `compile` retries in the worker after `offload.Lengthy`."""
         self.overloads = {name: tuple(function[0]) for name, function in (functions or {}).items()}
         self.implementations = {name: function[1] for name, function in (functions or {}).items()}
 

@@ -51,7 +51,7 @@ ZERO = Range(0, 0)
 Outcome = tuple[Range, "Range | None"]
 """Cost of the call itself, and the size of its result if known."""
 Estimate = Callable[["Estimated"], "Outcome | None"]
-"""None: the next estimator decides."""
+"""Result of an estimator. None: the next estimator decides."""
 
 LIST_COST = Range(11, 11)
 ADDRESS = Range(4, 16)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 _MOST_ERRORS = 101
-"""Errors of one expression that are shown: as many as the parser reports."""
+"""Maximum number of errors shown for one expression, as many as the parser reports."""
 _LONGEST_LINE = 16384
-"""Characters of a line up to which errors show it."""
+"""Maximum length in characters of a line that errors show."""
 
 
 class CompileError(Exception):

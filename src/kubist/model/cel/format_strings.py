@@ -11,7 +11,7 @@ from kubist.model.cel.values import Duration, Timestamp, check_size
 from kubist.model.meta.numerals import go_float
 
 MOST_DIGITS = 1100
-"""Highest precision. No double has more digits behind the point."""
+"""Maximum precision. No double has more digits after the decimal point."""
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([sdfebxXo])|(.?))", re.DOTALL)
 
 
@@ -42,7 +42,7 @@ def format_string(text: str, args: list[Any]) -> str:
 
 
 class _Size:
-    """Number of characters that one call has made."""
+    """Number of characters that one call has produced."""
 
     def __init__(self) -> None:
         self._made = 0

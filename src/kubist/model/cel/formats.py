@@ -23,8 +23,8 @@ _HOST = (
 )
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _LONG_DURATION = re.compile(r"(?<![0-9])[0-9]++[\t\n\f\r ]*+([A-Za-zµ]+)")
-"""Starts only at the first of several digits. From the others it would fail as well, each time after reading all of
-them."""
+"""Matches only from the first digit of a number. From a later digit a failed match would fail again, after reading all
+digits again."""
 _UNITS = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -45,7 +45,7 @@ _CARD = re.compile(
 )
 _COLOUR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _LONGEST_EMAIL = 1000
-"""Longer than any address that can be used. `parseaddr` takes quadratic time."""
+"""Maximum length, longer than any usable address, because `parseaddr` takes quadratic time."""
 _ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.\x80-\U0010ffff-]+")
 
 

@@ -45,7 +45,7 @@ _BEGUN = re.compile(
     |`[A-Za-z0-9_.\-/ ]*|[|&=]""",
     re.VERBOSE,
 )
-"""Start of a token that is not completed."""
+"""Start of an incomplete token."""
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 

@@ -99,7 +99,7 @@ def find(text: str, pattern: str) -> str:
 
 
 _LONG_TEXT = 5_000
-"""Characters from which all matches are searched in the worker: each takes some microseconds."""
+"""Length in characters from which the worker searches for all matches, because each takes some microseconds."""
 
 
 def find_all(text: str, pattern: str, count: int = -1) -> list[str]:

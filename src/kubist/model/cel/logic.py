@@ -46,7 +46,7 @@ def both_of(left: Closure, right: Closure) -> Closure:
 
 
 def _settles(other: Closure, frame: Frame, verdict: bool) -> bool:
-    """Whether the other operand decides although one failed."""
+    """Whether the other operand decides the result although one failed."""
     try:
         return _truth(other(frame)) is verdict
     except EvaluationError:

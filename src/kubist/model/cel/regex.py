@@ -15,8 +15,8 @@ class RegexError(ValueError):
 
 
 TIERS = ((128 << 10, 512), (1 << 20, 64), (8 << 20, 8))
-"""Limits of the bytes of one compiled pattern, and how many patterns of that size are kept. One pattern may hold its
-limit, because RE2 keeps states that a search has reached. Each tier holds at most 64 MB."""
+"""Size limit in bytes of a compiled pattern, and number of patterns kept, per tier. A pattern may grow to its limit,
+because RE2 keeps the states that a search has reached. Each tier holds at most 64 MB."""
 
 
 def _options(limit: int) -> Any:
@@ -77,12 +77,12 @@ compile = _compiled.__getitem__
 """Compiled pattern. RegexError if it is invalid. Do not keep it: the caches limit the memory of all patterns."""
 
 _SHORT = 200
-"""Longest pattern that is compiled in less than a millisecond, unless it repeats something."""
+"""Maximum length of a pattern that compiles in less than a millisecond, unless it has repetitions."""
 
 
 def compile_aside(pattern: str) -> Any:
-    """The same, for code that is started again in the worker if it raises `offload.Lengthy`. RE2 needs up to 200 ms for
-    a pattern such as `\\p{L}{1,250}`, and an object may need hundreds of them."""
+    """`compile` for code that is retried in the worker after `offload.Lengthy`. RE2 needs up to 200 ms for a pattern
+    such as `\\p{L}{1,250}`, and an object may need hundreds of them."""
     if pattern not in _compiled and (len(pattern) > _SHORT or "{" in pattern) and not _compiled.has(pattern):
         leave_loop()
     return compile(pattern)

@@ -56,7 +56,7 @@ def _added(args: tuple[Any, ...], result: Any) -> int:
 
 
 _LARGE = 20_000
-"""Elements or characters from which a new value adds to the cost by its size, because it takes memory."""
+"""Number of elements or characters from which the size of a new value adds to its cost, because it takes memory."""
 
 
 def _excess(value: Any) -> int:

@@ -129,7 +129,7 @@ def check_size(size: int) -> None:
 
 
 class Growing(list[Any]):
-    """Result of a comprehension while it is made. Nothing else refers to it, so elements are added in place."""
+    """Result of a comprehension under construction. Nothing else refers to it, so elements are added in place."""
 
     __slots__ = ()
 

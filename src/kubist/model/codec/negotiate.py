@@ -86,7 +86,7 @@ class NotAcceptable(APIError):
 
 
 class NoRoute(APIError):
-    """The Accept header names no type of the route. The reference has another message here, with empty details."""
+    """The Accept header names no type of the route. The reference has a different message here, with empty details."""
 
     def __init__(self, offered: tuple[str, ...]) -> None:
         message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered)

@@ -58,7 +58,8 @@ def _mistake_of(walk: Callable[[], None]) -> DecodeError | None:
 
 
 def _struct(schema: Schema) -> Walk:
-    """Walk of a struct's message. Its shapes are made for the first message: a schema may contain itself."""
+    """Function that walks a struct's message. Its shapes are built with the first message, because a schema may contain
+    itself."""
 
     @cache
     def message() -> Walk:
@@ -243,7 +244,7 @@ _INITIALISMS = frozenset(
 
 
 def _go_name(name: str) -> str:
-    """The name of a field in Go, of its name in JSON."""
+    """Go name of a field, from its JSON name."""
     if name == "metadata":
         return "ObjectMeta"
     first = next((index for index, char in enumerate(name) if char.isupper()), len(name))

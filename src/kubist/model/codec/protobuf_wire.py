@@ -10,7 +10,7 @@ OVERFLOW = "proto: integer overflow"
 
 
 class Fixed(int):
-    """The bits of a value of fixed width. It stands for a group, too, which no field may be."""
+    """Bits of a fixed-width value. Also stands for a group, a wire type that no field may have."""
 
 
 def varint(value: int) -> bytes:

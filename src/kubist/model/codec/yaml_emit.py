@@ -34,7 +34,7 @@ WIDTH = 80
 BYTE_ORDER_MARK = "\ufeff"
 """A string that starts with a byte order mark is escaped completely."""
 LONGEST_KEY = 128
-"""Maximum bytes of a key before its colon. A longer key gets its own line with a question mark."""
+"""Maximum size in bytes of a key before its colon. A longer key gets its own line with a question mark."""
 
 _SIMPLE = re.compile(r"[A-Za-z/_$(][A-Za-z0-9/_$().=+@~-]*(?::[A-Za-z0-9/_$().=+@~-]+)*")
 """Strings that are plain unless they are YAML words such as `yes` or `null`."""
@@ -182,7 +182,7 @@ def flow(text: str) -> str:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """Multi-line string in literal style. None if it cannot be written so."""
+    """Multi-line string in literal style. None if this style cannot represent it."""
     if text[-1] == " " or " \n" in text or _UNPRINTABLE.search(text):
         return None
     hint = "2" if text[0] in " \n" else ""

@@ -46,7 +46,7 @@ def parse(body: bytes) -> Document:
 
 
 def _reads_as_json(body: bytes) -> bool:
-    """Whether a JSON text has the same value in YAML 1.1, which has other escapes, characters and line breaks."""
+    """Whether a JSON text has the same value in YAML 1.1, which has different escapes, characters and line breaks."""
     return not (
         b"\x7f" in body
         or b"\\/" in body

@@ -86,7 +86,7 @@ def _decimal(value: int, unit: int) -> str:
 
 
 LONGEST = 9223372036
-"""Maximum of a Go duration in seconds. Longer ones count as this."""
+"""Maximum Go duration in seconds. Longer durations count as this one."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 

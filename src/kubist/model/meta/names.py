@@ -268,7 +268,7 @@ def port_number(port: int) -> list[str]:
 
 
 SAFE_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Characters of generated names: without vowels, so that they form no words."""
+"""Characters of generated names. There are no vowels, so that they form no words."""
 
 
 def generate(base: str) -> str:

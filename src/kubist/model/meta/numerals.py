@@ -1,5 +1,5 @@
-"""Numbers in text: detection of numbers that change when written, Go's number formats, and parsing as strict as that
-of Go's strconv."""
+"""Numbers in text: detection of numbers that change when written, Go's number formats, and parsing as strict as Go's
+strconv."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def unsigned(text: str) -> int | str:
 
 
 def decimal(text: str) -> int:
-    """Integer of decimal digits that may have a sign. Python rejects thousands of digits; such a number is returned as
-    one that is too large as well."""
+    """Integer from decimal digits with an optional sign. Python rejects thousands of digits, so only the first 40
+    count, which is still too large a number."""
     sign = -1 if text.startswith("-") else 1
     digits = text.lstrip("+-").lstrip("0")
     return sign * int(digits[:40] or "0")

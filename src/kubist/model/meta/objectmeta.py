@@ -1,7 +1,6 @@
 """Object metadata: validation on create and on update; the generation, which counts changes of the desired state; uids.
 
-The verbs call these functions. Kinds call `validate_update` where their own validation repeats that of the
-metadata.
+The verbs call these functions. Kinds call `validate_update` where their own validation repeats the metadata's.
 """
 
 from __future__ import annotations
@@ -292,7 +291,7 @@ def deduplicate_owner_references(meta: Meta, *, after_admission: bool = False) -
 
 
 def raise_generation(new: Object, old: Object) -> None:
-    """Number the new object one above the old one, which may have no generation."""
+    """Sets the generation of the new object to one more than the old object's, which may be missing."""
     new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 

@@ -116,7 +116,7 @@ class Quantity:
         return self._scaled(-3)
 
     def as_int64(self) -> int | None:
-        """Amount in units; None if the reference does not know at once that it is a 64-bit integer."""
+        """Amount in units; None if the reference does not recognize it at once as a 64-bit integer."""
         amount = self.nanos // NANO
         return amount if not self.is_long and self.exponent >= 0 and amount == _int64(amount) else None
 

@@ -40,7 +40,7 @@ _DERIVED = {
 """Prefixes of types that have the same fields as those of another version."""
 
 _LIMITS = 4
-"""Place of `since` and `until` in the record of a type and of a field."""
+"""Index of `since` and `until` in the record of a type and of a field."""
 
 _EVERYWHERE = ("DeleteOptions", "WatchEvent")
 """Kinds that exist in every group and version."""
@@ -75,7 +75,8 @@ def _derived_kind(group: str, version: str, kind: str) -> str:
 
 
 def _base(name: str) -> tuple[str, str]:
-    """Name of the type with the fields of a derived type, and the derived name; twice the same name for other types."""
+    """Name of the type with the fields of a derived type, and the derived name. For other types both names are the
+    same."""
     prefix, _, kind = name.rpartition(".")
     base = _DERIVED.get(f"{prefix}.")
     return (f"{base}{kind}", name) if base else (name, "")
@@ -89,7 +90,7 @@ def kinds() -> Iterable[str]:
 
 @cache
 def retired() -> dict[str, list[str]]:
-    """Kinds by `group/version` that a body may name although the server does not serve them."""
+    """Kinds by `group/version` that a body may have although the server does not serve them."""
     loaded: dict[str, list[str]] = orjson.loads((Path(__file__).parent / "retired.json").read_bytes())
     return loaded
 

@@ -32,7 +32,7 @@ their fields."""
 
 
 PART = 5
-"""Optional fields that are looked for before the decoder asks whether any key is left."""
+"""Number of optional fields that the decoder looks up before it checks whether any key is left."""
 
 
 class Mistyped(DecodeError):

@@ -20,7 +20,7 @@ from kubist.model.meta.object import Object
 MOST_OBJECTS = 2000
 """Maximum number of objects in a value that is shown in its internal form."""
 LONGEST_DIFF = 1500
-"""Maximum lines of texts that are compared, because the time grows faster than their length."""
+"""Maximum number of lines of texts that are compared, because the time grows faster than their length."""
 
 _ZEROS: dict[str, Any] = {"string": "", "bool": False, "number": 0, "quantity": "0", "duration": "0s"}
 _OF_POD = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")

@@ -1,4 +1,4 @@
-"""Values that are not structs: type check and canonical form.
+"""Values other than structs: type check and canonical form.
 
 A `Convert` takes a value, which may be null, and the flags of the decoding. Null becomes the zero value.
 """

@@ -1,6 +1,6 @@
 """Types of metrics.k8s.io/v1beta1, in the form of `catalog.json`.
 
-They are not in the catalog, because kube-apiserver does not have them: metrics-server does, and a server with
+They are not in the catalog, because kube-apiserver does not serve them. metrics-server does, and so does a server with
 simulated pods.
 """
 

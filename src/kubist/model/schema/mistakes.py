@@ -1,9 +1,9 @@
 """First decoding error of a document, in the order of the text, as the reference reports it.
 
-The decoder visits the fields of a struct in declared order, so it finds any error, not the first one. The
-reference follows the text. A value of the wrong type does not stop it: the first one is reported at the end. A
-type with its own UnmarshalJSON, such as a quantity or a time, stops it at once, so its error wins over earlier
-ones of other types.
+The decoder visits the fields of a struct in declared order, so the error that it finds may not be the first. The
+reference follows the text. A value of the wrong type does not stop it: it reports the first one at the end. A type with
+its own UnmarshalJSON, such as a quantity or a time, stops it at once, so its error wins over earlier ones of other
+types.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ class Field:
 
 
 def kept(function: Callable[[Schema], T]) -> Callable[[Schema], T]:
-    """Decorator that keeps the value for a schema in the schema. So it lives no longer than the schema: every change of
-    a CRD makes new schemas, and a cache outside would keep the old ones."""
+    """Decorator that caches a value in the schema it belongs to, so that it lives no longer than the schema. Every
+    change of a CRD makes new schemas, and a separate cache would keep the old ones."""
 
     @wraps(function)
     def value(schema: Schema) -> T:

@@ -85,7 +85,7 @@ MEANT_OF_NEW = {**MEANT, _POD_SPEC: ("overhead", "resources.claims")}
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _AS_JSON = {f"{_META}LabelSelector": (), f"{_META}ObjectMeta": ("labels",)}
-"""Structs that messages show as JSON, without empty values, but for those fields that they also show alone."""
+"""Structs that messages show as JSON without empty values → fields that messages also show alone."""
 
 
 def dropped(schema: Schema, value: Any, path: Path = (), *, in_messages: bool = False) -> Iterator[Path]:
@@ -176,7 +176,7 @@ def _changes_field(field: Field, value: Any) -> bool:
 
 
 def marked(schema: Schema, sent: Any, obj: Object) -> dict[Path, list[Any]]:
-    """Changed lists of `obj` by path, each with an item more, so that it differs from every stored list."""
+    """Changed lists of `obj` by path, each with one more item, so that it differs from every stored list."""
     by_path: dict[Path, list[Any]] = {}
     for path in rewritten(schema, sent):
         value = _at(parent(obj, path), path[-1])

@@ -78,7 +78,7 @@ def decode_value(schema: Schema, value: Any, *options: str) -> Decoded:
 
 
 def _told(schema: Schema, value: Any, decoded: Any, flags: Flags) -> Decoded:
-    """Decoded object with the findings of the decoding."""
+    """Decoded object with the decoder's findings."""
     return Decoded(
         decoded,
         complaints(schema, value) if UNKNOWN in flags else [],

@@ -1,4 +1,4 @@
-"""One cluster: its server while it is loaded, its open streams, and the requests that are under way."""
+"""One cluster: its server while it is loaded, its open streams, and its requests in progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUP, RESOURCE = "kubist.io", "clusters"
 DATABASE = "kubist.db"
 STEP = 0.01
 GRACE_STEPS = 20
-"""A cluster that stops waits for its requests for `STEP * GRACE_STEPS` seconds."""
+"""A stopping cluster waits for its requests for at most `STEP * GRACE_STEPS` seconds."""
 _CONNECTION = "clusters"
 """Key of the state that clusters keep with a connection."""
 
@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def can_unload(self) -> bool:
-        """Whether nothing would be lost."""
+        """Whether unloading would lose nothing."""
         if self.server is None or self.record.storage != DISK or self.is_busy:
             return False
         # A moved clock, for example, would be lost.
@@ -127,14 +127,14 @@ class Cluster:
         return answer
 
     def _connection_state(self, request: Request) -> dict[str, object]:
-        """State that this cluster keeps with the client's connection. Verdicts on client certificates are in it, so
+        """State that this cluster keeps with the client's connection. It holds decisions about client certificates, so
         clusters must not share it."""
         states: WeakKeyDictionary[Cluster, dict[str, object]]
         states = request.connection.setdefault(_CONNECTION, WeakKeyDictionary())  # type: ignore[assignment]
         return states.setdefault(self, {})
 
     def _follow(self, stream: Stream) -> None:
-        """Notes a stream until it ends."""
+        """Tracks a stream until it ends."""
         open_ = _OpenStream()
         self._streams.add(open_)
         start, stopped = stream.start, stream.stopped
@@ -215,7 +215,7 @@ class Cluster:
         log.info("unloaded the cluster %s", self.name)
 
     async def close(self) -> None:
-        """Ends all streams and stops the server, for ever."""
+        """Ends all streams and stops the server permanently."""
         self.is_deleted = True
         if self._moving is not None:
             await asyncio.wait([self._moving])

@@ -38,7 +38,7 @@ def check(config: Config) -> None:
 
 
 class Hosting(Server):
-    """Mixin: a server that has clusters. It comes before the class of the server."""
+    """Mixin: a server that has clusters. It precedes the server's class in the list of bases."""
 
     clusters: Clusters | None = None
     """The clusters of this host. None before it has started, and after it has stopped."""
@@ -95,7 +95,7 @@ class Router:
     def __call__(self, request: Request) -> Awaitable[Answer]:
         if request.path.startswith(PREFIX) and len(request.path) > len(PREFIX):
             return self._route(request)
-        # The connection may have served a cluster with another clock before.
+        # The connection may have served a cluster with a different clock before.
         CURRENT.set(self._host.api.clock)
         return self._host.application(request)
 

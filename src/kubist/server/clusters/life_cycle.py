@@ -1,4 +1,4 @@
-"""All clusters of a host: creation, deletion, time to live, unloading, and their return after a restart."""
+"""All clusters of a host: creation, deletion, time to live, unloading, and recovery after a restart."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RECORD = "cluster.json"
 HIDDEN = "."
 """Directories whose name begins with this are clusters in memory, or clusters that are being deleted."""
 ISSUERS = 4
-"""Number of earlier addresses of the host whose tokens a cluster still accepts."""
+"""Maximum number of earlier addresses of the host whose tokens a cluster still accepts."""
 GENERATED = "cluster-"
 
 
@@ -75,7 +75,7 @@ class Clusters:
         self._spawn(self._prepare())
 
     async def _prepare(self) -> None:
-        """Makes the template of most clusters, so that the first one is created as fast as the others."""
+        """Makes the template of most clusters, so that the first cluster is created as fast as the others."""
         await self._templates.image(ALL_LOOPS)
 
     def _read(self, directory: Path) -> list[tuple[Record, Path, str]]:
@@ -103,7 +103,7 @@ class Clusters:
         return replace(record, issuers=(issuer, *others)[:ISSUERS])
 
     async def stop(self) -> None:
-        """Stops all clusters. Those in memory are gone."""
+        """Stops all clusters. Those in memory are lost."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -200,7 +200,7 @@ class Clusters:
         try:
             await cluster.close()
         finally:
-            with contextlib.suppress(FileNotFoundError):  # somebody else has removed it
+            with contextlib.suppress(FileNotFoundError):  # another process has removed it
                 os.rename(cluster.directory, hidden)
             await asyncio.to_thread(shutil.rmtree, hidden, True)
 
@@ -216,8 +216,8 @@ class Clusters:
             log.error("a task of the clusters failed", exc_info=error)
 
     def _loaded(self, cluster: Cluster) -> None:
-        """Expects the unloading of a cluster that was loaded just now. Unloads others to which no client has
-        authenticated, if there are too many of them."""
+        """Schedules the unloading of a cluster that was just loaded. Unloads others to which no client has
+        authenticated, if there are too many."""
         self._expect(cluster)
         waiting = [
             other
@@ -260,7 +260,7 @@ class Clusters:
             if idle and self._host.clock.monotonic() - cluster.used >= idle:
                 if cluster.can_unload:
                     self._spawn(cluster.unload())
-                cluster.used = self._host.clock.monotonic()  # the next look at it is due after the same time
+                cluster.used = self._host.clock.monotonic()  # the next check is due after the same time
             self._expect(cluster)
 
     async def _expire(self, cluster: Cluster) -> None:
@@ -277,7 +277,8 @@ def _complete(directory: Path, record: Record) -> None:
 
 
 def _has_record(directory: Path) -> bool:
-    """Whether a cluster was created completely. An error of the disk is not an answer: the cluster would be deleted."""
+    """Whether a cluster was created completely. A disk error must not count as a no, because the cluster would be
+    deleted."""
     try:
         (directory / RECORD).stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Limits of a cluster: its objects and their size, its requests per second, and in one turn of the event loop."""
+"""Limits of a cluster: its objects and their size, and its requests per second and per turn of the event loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LimitedStore(StoreWrapper):
         self.objects = 0
         self.bytes = 0
         self._pending = [0, 0]
-        """Objects and bytes of writes that are under way."""
+        """Objects and bytes of writes in progress."""
 
     def filled(self, collection: Collection) -> None:
         self.objects += len(collection.entries)
@@ -54,7 +54,7 @@ class LimitedStore(StoreWrapper):
         if self._limits.bytes:
             current = await self.inner.get(key)
             grows = len(value) - (len(current.value) if current is not None else 0)
-            if grows > 0:  # an object may always become smaller
+            if grows > 0:  # an object may always shrink
                 self._check("bytes", self.bytes + self._pending[1] + grows, self._limits.bytes)
                 self._pending[1] += grows
                 try:
@@ -74,7 +74,7 @@ class LimitedStore(StoreWrapper):
 
 
 class Rate:
-    """Token bucket for one second of requests. Uses the system's clock, because it protects the host."""
+    """Token bucket for one second of requests. It uses the system's clock, because it protects the host."""
 
     __slots__ = ("_level", "_limit", "_seen")
 
@@ -84,7 +84,7 @@ class Rate:
         self._seen = time.monotonic()
 
     def take(self) -> int:
-        """Takes a request. 0 if it is within the limit, else the seconds after which to try again."""
+        """Takes a request. 0 if it is within the limit, otherwise the seconds after which to try again."""
         now = time.monotonic()
         self._level = min(float(self._limit), self._level + (now - self._seen) * self._limit)
         self._seen = now
@@ -100,7 +100,7 @@ REQUESTS = 16
 class RequestTurns:
     """Requests of one cluster that begin in this turn of the event loop, and those that wait for the next turns.
 
-    A cluster with thousands of requests thus delays the request of another cluster by a few milliseconds only.
+    A cluster with thousands of requests therefore delays a request of another cluster by only a few milliseconds.
     """
 
     __slots__ = ("_begun", "_waiting")

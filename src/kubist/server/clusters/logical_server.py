@@ -46,7 +46,8 @@ INHERITED = (
     "workload_node_capacity",
     "workload_node_labels",
 )
-"""Settings of the host that hold for its clusters. All credentials, authenticators and authorizers are their own."""
+"""Settings of the host that apply to its clusters. Each cluster has its own credentials, authenticators and
+authorizers."""
 
 
 def configuration(host: Config, port: int, record: Record, credentials: dict[str, Any]) -> Config:
@@ -86,14 +87,14 @@ class LogicalServer(Server):
             self.registry.cache.followers.add(store)
 
     async def _control(self) -> None:
-        """Starts the control loops: with the first write, if there is nothing to do for them before."""
+        """Starts the control loops. If there is nothing to do for them yet, they start with the first write."""
         if self._is_new and not self.config.workloads:
             self.registry.cache.followers.add(self)
         else:
             await super()._control()
 
     def filled(self, collection: Collection) -> None:
-        """Part of `Follower`: the content of a new collection is no write."""
+        """Part of `Follower`: the content of a new collection is not a write."""
 
     def changed(self, collection: Collection, changes: list[Change]) -> None:
         """Part of `Follower`: the first write."""
@@ -110,7 +111,7 @@ class LogicalServer(Server):
         await asyncio.gather(*writes)
 
     async def _renew(self, name: str) -> None:
-        """Gives a namespace a UID of its own. Tools identify a cluster by the UID of kube-system."""
+        """Gives a namespace a new UID, because tools identify a cluster by the UID of kube-system."""
 
         def change(obj: Object) -> Object:
             metadata = obj["metadata"]
@@ -121,7 +122,7 @@ class LogicalServer(Server):
         await self.registry.mutate("namespaces", name, "", change)
 
     async def _publish_authority(self) -> None:
-        """Publishes the CAs of this cluster and no others, also in a copy of another cluster."""
+        """Publishes the CAs of this cluster and no others, even in a copy of another cluster."""
         data = Trust.of_config(self.config).data()
 
         def change(obj: Object) -> Object | None:

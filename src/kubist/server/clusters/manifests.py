@@ -21,7 +21,7 @@ APPLY = "application/apply-patch+yaml"
 CRD = "CustomResourceDefinition"
 CRD_STEPS = 2000
 CRD_STEP = 0.005
-"""A CRD is waited for `CRD_STEPS * CRD_STEP` seconds at most."""
+"""The wait for a CRD takes at most `CRD_STEPS * CRD_STEP` seconds."""
 
 
 async def apply(server: Server, token: str, manifests: Sequence[Object]) -> None:

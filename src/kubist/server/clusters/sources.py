@@ -28,7 +28,7 @@ from kubist.testbench.control_api.field_types import GROUP
 async def read_source(
     spec: Spec, parent: Cluster | None, templates: Templates, host: Bench, config: Config
 ) -> Source:
-    """State that a specification asks for. `parent` is the cluster that it names. Raises 422."""
+    """State that a specification requests. `parent` is the cluster that it names. Raises 422."""
     if spec.snapshot or spec.backup:
         return Source(await _file(spec, await _bench(parent, host), config))
     if parent is not None:
@@ -82,7 +82,7 @@ def unknown(field: str, value: str) -> status.APIError:
 
 
 KEPT = 8
-"""Number of templates that are kept, one for each list of control loops."""
+"""Maximum number of templates that are kept, one for each list of control loops."""
 QUIET = 3
 PAUSE = 0.01
 
@@ -131,7 +131,7 @@ class Templates:
 
 
 async def _stop(server: LogicalServer) -> None:
-    """Stops a server to the end, also if the task is cancelled meanwhile."""
+    """Stops a server completely, even if the task is cancelled meanwhile."""
     stopping = asyncio.ensure_future(server.stop(0.0))
     try:
         await asyncio.shield(stopping)

@@ -63,7 +63,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything about a cluster that outlives a restart of the host."""
+    """Facts about a cluster that survive a restart of the host."""
 
     name: str
     uid: str

@@ -22,7 +22,7 @@ OWN_FILES = (
     "service_account_signing_key_file",
     "token_auth_file",
 )
-"""Settings that a server in a program makes itself."""
+"""Settings that a server in a program provides itself."""
 
 _TOKEN_LINE = '{},admin,admin,"system:masters"\n'
 
@@ -47,7 +47,7 @@ class Identity:
 
 
 def _token(path: Path) -> str:
-    """Admin token of a token file, which is made if there is none. A data directory keeps its token."""
+    """Admin token in a token file, which is created if it is missing. A data directory keeps its token."""
     try:
         match = re.fullmatch(_TOKEN_LINE.format(r"([\w-]{32})"), path.read_text("latin-1"))
     except FileNotFoundError:

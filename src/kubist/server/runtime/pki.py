@@ -71,8 +71,8 @@ def _damaged(path: Path, reason: str) -> CertificateError:
 
 
 def _make_certificates(config: Config, pki: Path) -> bool:
-    """Makes the authority, the serving certificate and the certificate of the administrator, unless they can be used.
-    Whether it made any. Raises CertificateError before it would replace a file of the user."""
+    """Makes the authority, the serving certificate and the administrator's certificate, unless the existing ones are
+    usable. Returns whether it made any. Raises CertificateError before it would replace a file of the user."""
     authority = _authority(pki)
     by_name: dict[str, list[str]] = {"apiserver": _names(config), "admin": []}
     problems = {
@@ -178,8 +178,8 @@ def front_proxy(config: Config, pki: Path) -> dict[str, Any]:
 
 
 def make_front_proxy(pki: Path) -> bool:
-    """Creates missing files, and replaces certificates that expire soon. Whether it wrote any. Raises ValueError
-    with the path for a file that is not a certificate."""
+    """Creates missing files, and replaces certificates that expire soon. Returns whether it wrote any. Raises
+    ValueError with the path for a file that is not a certificate."""
     ca, ca_key, client, client_key = (
         pki / f"{name}.{kind}" for name in (AUTHORITY, CLIENT) for kind in ("crt", "key")
     )

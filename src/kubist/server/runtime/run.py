@@ -56,7 +56,7 @@ _ADVICE = {
 
 
 def start_error(error: Exception, address: str = "", port: int = 0) -> StartError:
-    """Error for users of a server that did not start. `address` and `port`: those that it was to bind."""
+    """Error for users of a server that did not start. `address` and `port` are those that it tried to bind."""
     if isinstance(error, StartError):
         return error
     if isinstance(error, ValueError):
@@ -82,7 +82,7 @@ def _unbound(error: OSError, address: str, port: int) -> StartError | None:
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Signals that stop a server in order. SIGHUP comes when the terminal is closed; `nohup` has it ignored."""
+    """Signals that stop a server gracefully. SIGHUP arrives when the terminal is closed; `nohup` ignores it."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return (signal.SIGINT, signal.SIGTERM) if ignored else (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -51,10 +51,10 @@ class Child:
         self._others = others
         self.pid = 0
         self.said = -1
-        """Descriptor for messages of the child. It reaches its end when the child ends."""
+        """Descriptor for messages from the child. It reaches its end when the child ends."""
         self.ready = False
         self.problem = ""
-        """Reason for which the child could not start."""
+        """Reason why the child could not start."""
         self.exit_code = 1
         self.started = 0.0
         self._stop_pipe = -1
@@ -82,7 +82,7 @@ class Child:
         self.said = self._stop_pipe = -1
 
     def listen(self) -> bool:
-        """Reads a message of the child. Returns False if the child has ended."""
+        """Reads a message from the child. Returns False if the child has ended."""
         heard = os.read(self.said, 1 << 16)
         if heard == READY:
             self.ready = True

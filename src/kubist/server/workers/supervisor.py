@@ -81,7 +81,7 @@ class Supervisor:
         place = tempfile.gettempdir()
         if len(os.fsencode(place)) > LONGEST_PLACE:
             place = SHORT_PLACE
-        # A signal does not leave it behind.
+        # Created after the signal handlers, so that a signal does not leave it behind.
         self._temporary = tempfile.TemporaryDirectory(prefix="kubist-", dir=place)
         self._directory = Path(self._temporary.name)
         self._make(config)
@@ -104,7 +104,7 @@ class Supervisor:
 
         def live(pipes: Pipes) -> StartError | None:
             for other in self._listeners:
-                if other is not listener:  # else its connections would wait for this process
+                if other is not listener:  # otherwise its connections would wait for this process
                     other.close()
             problem = task(pipes)
             if os.getppid() != parent:  # the parent was killed and cannot clean up

@@ -46,7 +46,7 @@ def _digest(database: sqlite3.Connection) -> str:
     """SHA-256 of the names and rows of all tables, each value with its type and length."""
     digest = hashlib.sha256()
     names = [name for name in _tables(database) if name != DIGEST_TABLE]
-    factory, database.text_factory = database.text_factory, bytes  # damaged text may be no UTF-8
+    factory, database.text_factory = database.text_factory, bytes  # damaged text may not be UTF-8
     try:
         for name in names:
             digest.update(b"%d table %s" % (len(name), name.encode()))
@@ -68,7 +68,7 @@ IS_ENCRYPTED = f"substr(value, 1, {len(ENCRYPTED)}) = x'{ENCRYPTED.hex()}'"
 
 @contextmanager
 def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connection]:
-    """Opens a store or a backup, which `flag` names, for reading. OpenFailed says what is wrong and what to do."""
+    """Opens the store or backup that `flag` names for reading. Raises OpenFailed with the problem and the next step."""
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
         raise OpenFailed(f"{path} {problem}: check {'--data-dir' if path.name == DATABASE else '--file'}")
@@ -95,7 +95,7 @@ def open_database(path: Path, flag: str = "--file") -> Iterator[sqlite3.Connecti
 
 
 def pass_interrupt_on(error: sqlite3.Error) -> None:
-    """Raises KeyboardInterrupt if Ctrl-C ended a statement: SQLite has replaced it by an error of its own."""
+    """Raises KeyboardInterrupt if Ctrl-C ended a statement, because SQLite replaces it with its own error."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
         raise KeyboardInterrupt from None
 

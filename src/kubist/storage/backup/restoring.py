@@ -11,7 +11,7 @@ from kubist.storage.store import AtomicStore, Conflict, Store, Write
 Values = Mapping[str, bytes]
 TRIES = 10
 PAUSE = 0.02
-"""Attempts, and seconds by which each pause between two of them is longer than the last."""
+"""Number of attempts, and seconds by which each pause between attempts exceeds the one before."""
 
 
 async def read_values(store: Store) -> dict[str, bytes]:
@@ -22,8 +22,8 @@ async def read_values(store: Store) -> dict[str, bytes]:
 async def restore_values(store: Store, values: Values, ttl: Callable[[str], int]) -> None:
     """Makes `values` the content of the store: at once, or key by key in a store that other servers share.
 
-    `ttl` returns the seconds until a key expires. Other clients may write meanwhile: keys that they change are written
-    again. Raises Conflict if they go on for too long.
+    `ttl` returns the seconds until a key expires. Other clients may write meanwhile; keys that they change are written
+    again. Raises Conflict if they keep writing for too long.
     """
     lost: Conflict | None = None
     for tries in range(TRIES):

@@ -36,7 +36,7 @@ class SnapshotInfo(NamedTuple):
     revision: int
     objects: int
     size: int
-    """Bytes of the file."""
+    """Size of the file in bytes."""
 
 
 def write_snapshot(path: Path, items: Iterable[KeyValue], revision: int, created: str) -> SnapshotInfo:

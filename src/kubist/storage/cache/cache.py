@@ -59,7 +59,7 @@ class Cache:
         self.window_bytes = window_bytes
         self.revision = 0
         self.loaded = 0
-        """Number of keys that were read from the store, for the display of progress."""
+        """Number of keys read from the store, for the progress display."""
         self.collections: dict[str, Collection] = {}
         self.followers: set[Follower] = set()
         self.resets = 0

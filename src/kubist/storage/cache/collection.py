@@ -31,7 +31,7 @@ HISTORY_WINDOWS = 4
 list is faster."""
 
 PASTS = 4
-"""Number of earlier states of a collection that are cached for paginated lists."""
+"""Maximum number of earlier states of a collection that are cached for paginated lists."""
 
 Subscriber = Callable[[list[Change]], None]
 
@@ -281,7 +281,7 @@ class Collection:
         """Collection as it was at an earlier revision. The result is valid until the next change. Raises
         `Compacted`."""
         if revision < self.cache.revision:
-            # Compaction ends a revision for all readers, also for collections that have not changed since.
+            # Compaction ends a revision for all readers, even in collections that have not changed since.
             await self.cache.store.get(self.kind.prefix, revision)
         snapshot = self.at(revision)
         if snapshot is not None:

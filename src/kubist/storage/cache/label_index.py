@@ -76,8 +76,8 @@ class LabelIndexes:
                 index.add(new)
 
     async def examine(self, entries: SortedDict[str, Entry], label: str | None) -> None:
-        """Parses the labels and fields of all entries, and builds the index of `label`, in slices. The first
-        call takes long; later calls return at once."""
+        """Parses the labels and fields of all entries, and builds the index of `label`, in slices. The first call takes
+        a long time; later calls return at once."""
         index = self._indexes.get(label) if label is not None else None
         if index.complete if index is not None else self._examined and label is None:
             return

@@ -199,7 +199,7 @@ def _refused(error: grpc.aio.AioRpcError) -> bool:
 def _translate(error: grpc.aio.AioRpcError, connection: Connection) -> StoreError:
     details = (error.details() or error.code().name).partition("\n")[0]
     if error.code() is grpc.StatusCode.OUT_OF_RANGE:
-        # etcd does not report the revision here. Callers that need it ask for it.
+        # etcd does not report the revision here. Callers that need it request it.
         return Compacted(0) if "compacted" in details else FutureRevision(0)
     if "requested lease not found" in details:
         return LeaseNotFound(details)

@@ -37,7 +37,7 @@ class Compactor:
         self._revision = 0
 
     async def turn(self) -> bool:
-        """Compact to the revision of the turn before, if no other server has; whether it did."""
+        """Compacts to the revision of the previous turn unless another server has. Returns whether it did."""
         moved, self._version, now = await _move_clock(self._client, self._version, self._revision)
         compacts = moved and self._revision > 0
         if compacts:
@@ -54,7 +54,8 @@ async def compact(client: EtcdClient, revision: int) -> None:
 
 
 async def _move_clock(client: EtcdClient, version: int, revision: int) -> tuple[bool, int, int]:
-    """Whether the clock key was at `version` and was incremented; its version now; the revision of the store."""
+    """Increments the clock key if it is at `version`. Returns whether it was, its version now, and the store's
+    revision."""
     request = pb.TxnRequest(
         compare=[pb.Compare(target=pb.TARGET_VERSION, key=CLOCK, version=version)],
         success=[pb.RequestOp(request_put=pb.PutRequest(key=CLOCK, value=str(revision).encode()))],

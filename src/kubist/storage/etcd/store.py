@@ -147,7 +147,7 @@ class EtcdStore:
         return revision
 
     async def check(self) -> None:
-        """Writes do not depend on a disk of this machine."""
+        """Does nothing: writes do not depend on a disk of this machine."""
 
     async def request_progress(self) -> None:
         await self.revision()

@@ -169,7 +169,7 @@ class RemoteStore:
             self._give_up_timer = loop.call_later(OWNER_TIMEOUT, self._give_up)
 
     def _give_up(self) -> None:
-        """Ends the watches because the owner is away. They continue from their revision when it is back."""
+        """Ends the watches because the owner is gone. They continue from their revision when it returns."""
         if not self._connected.is_set():
             self._hub.fail(AWAY)
 

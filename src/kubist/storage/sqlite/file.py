@@ -49,7 +49,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 LEAST_FREE = 256 << 10
-"""Bytes. A disk with less free space counts as full, although small writes may find room in SQLite's log."""
+"""Minimum free space in bytes. A disk with less counts as full, although small writes may fit into SQLite's log."""
 WAL_PAGES = 4000
 WAL_BYTES = 64 << 20
 
@@ -237,5 +237,5 @@ def write_database(path: Path, image: StoreImage) -> None:
         )
         database.execute("UPDATE compaction SET revision = ?", (image.revision,))
         database.execute("COMMIT")
-        # The store uses this mode. To change it takes milliseconds, which would be the event loop's.
+        # The store uses this mode. Changing it takes milliseconds, which would block the event loop.
         database.execute("PRAGMA journal_mode = WAL")

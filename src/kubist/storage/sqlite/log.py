@@ -1,6 +1,6 @@
 """Log of changes in SQL: one row per revision. Every key can be read at every kept revision.
 
-Functions on a connection. Each takes some microseconds or reads one page. None uses the event loop.
+Functions on a connection. Each takes a few microseconds or reads one page. None uses the event loop.
 """
 
 from __future__ import annotations
@@ -153,15 +153,16 @@ def take_due(cursor: sqlite3.Cursor, now: float) -> list[KeyValue]:
 
 
 def touch(cursor: sqlite3.Cursor) -> None:
-    """Makes the open transaction write a page, without a change. SQLite leaves out an UPDATE to the same value."""
+    """Makes the open transaction write a page, without a change. SQLite skips an UPDATE to the same value."""
     cursor.execute("INSERT INTO expiries VALUES (0, 0)")
     cursor.execute("DELETE FROM expiries WHERE at = 0 AND revision = 0")
 
 
 def sweep(connection: sqlite3.Connection, swept: int, target: int) -> int:
-    """Deletes a page of history above `swept`, at most up to `target`. The revision it reached.
+    """Deletes one page of history above `swept`, up to `target` at most. Returns the revision that it reached.
 
-    An old version is deleted when its successor is at or below that revision, and a deletion when it is itself.
+    An old version is deleted if its successor is at or below that revision. A deletion's record is deleted if it is
+    itself at or below that revision.
     """
     mark = min(target, swept + PAGE_ROWS)
     connection.execute(_SWEEP_SUPERSEDED, (swept, mark))

@@ -170,7 +170,7 @@ class Writer:
             self._loop.call_soon(self._begin)
 
     def _wait_on(self) -> None:
-        """Waits further if more writes have arrived since the last timer."""
+        """Keeps waiting if more writes have arrived since the last timer."""
         self._waited += BATCH_WAIT
         if len(self._queue) == self._queued_before or self._waited >= LONGEST_WAIT:
             self._begin()

@@ -19,15 +19,15 @@ from kubist.base import clock
 from kubist.base.clock import Arguments, Clock
 
 LATEST = 253_402_300_799.0
-"""The last second of the year 9999, the last that objects can show."""
+"""The last second of the year 9999, the latest time that objects can show."""
 FASTEST = 100_000.0
 _CANCELLED = 1000
-"""Cancelled timers that are kept at most, unless they are fewer than the others."""
+"""Maximum number of cancelled timers that are kept, unless more timers are pending."""
 
 
 @dataclass(order=True, slots=True)
 class _Timer:
-    """Call that waits for its time."""
+    """Scheduled call."""
 
     when: float
     number: int
@@ -74,7 +74,7 @@ class MovableClock(Clock):
 
     @property
     def speed(self) -> float:
-        """Seconds on this clock in one second of the system's. 0 for a frozen clock."""
+        """Seconds on this clock per second of the system's. 0 for a frozen clock."""
         return self._speed
 
     @property
@@ -99,7 +99,7 @@ class MovableClock(Clock):
         self.move(self.now(), 0.0)
 
     def reset(self) -> None:
-        """Shows the system's time again. Timers keep the time that they still had to wait."""
+        """Shows the system's time again. Timers keep their remaining time."""
         if not self._is_moved:
             return
         left = time.monotonic() - self.monotonic()
@@ -138,7 +138,7 @@ class MovableClock(Clock):
             self._cancelled = 0
 
     def _fire(self) -> None:
-        """Calls everything that is due, each call in a turn of the event loop of its own."""
+        """Calls everything that is due, each call in its own turn of the event loop."""
         timers, now = self._timers, self.monotonic()
         if timers and timers[0].when <= now:
             loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@
         name: Annotated[str, text(dns_subdomain), "DNS subdomain name."]
 
 A field of the JSON object has the name of the attribute in camelCase. A `FieldType` in the annotation reads and
-describes it; without one, that of its Python type does. A string in the annotation is the description. A field that
+describes it; the default is the one for its Python type. A string in the annotation is the description. A field that
 has no default and may not be None is required.
 """
 
@@ -79,7 +79,7 @@ class Nested(FieldType):
 
 
 class JSONName(NamedTuple):
-    """Name of a field in JSON, if it is not the attribute's in camelCase."""
+    """Name of a field in JSON, if it differs from the attribute's name in camelCase."""
 
     name: str
 

@@ -34,7 +34,7 @@ OTHER_TYPES = frozenset(
         "application/apply-patch+yaml",
     )
 )
-"""Media types of Kubernetes that this API does not read. Others are taken for JSON, such as that of `curl -d`."""
+"""Media types of Kubernetes that this API does not read. All others are read as JSON, such as that of `curl -d`."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Call:
 
 
 def _repeated(body: bytes) -> str:
-    """First field of the object that comes again; empty if there is none."""
+    """First field that the object repeats; empty if there is none."""
     value, repeats = parse_repeats(body)
     seen: set[str] = set()
     for name, _ in repeats.pairs(value):

@@ -14,11 +14,11 @@ from kubist.model.meta.object import Object
 
 GROUP = "kubist.io"
 MOST_HINTS = 10
-"""Number of unknown fields for which a similar name is searched."""
+"""Maximum number of unknown fields for which a similar name is suggested."""
 
 
 class Invalid(ValueError):
-    """Problems of a value. `value` is what the error shows, if not the value itself."""
+    """Problems of a value. `value` replaces the value itself in the error."""
 
     def __init__(self, *problems: str, value: object = None) -> None:
         super().__init__(*problems)
@@ -47,7 +47,7 @@ class Fields:
         return f"{self._path}.{name}" if self._path else name
 
     def peek(self, name: str) -> Any:
-        """Value of a field that is still to be read."""
+        """Value of a field that has not been read yet."""
         return self._left.get(name)
 
     def take(self, name: str) -> Any:
@@ -114,9 +114,9 @@ class FieldType:
     called: str = ""
     """Name of the type in errors."""
     convert: Callable[[Any], Any] | None = None
-    """Makes the value of the field. Its ValueErrors reject the JSON value."""
+    """Converts the JSON value. A ValueError rejects it."""
     absent: Any = None
-    """Stands for a value that is missing or of another type."""
+    """Placeholder for a value that is missing or of another type."""
 
     def read(self, fields: Fields, name: str, default: Any) -> Any:
         """Value of a field; the default if it is missing or invalid."""
@@ -210,8 +210,8 @@ def _share(value: float) -> float:
 
 
 def seconds(longest: float = math.inf, bounds: str = "", about: str = "") -> FieldType:
-    """Seconds of a duration such as `1h30m`, or of a number of seconds. `bounds` is the error of one that is not longer
-    than 0 or exceeds `longest`."""
+    """Seconds of a duration such as `1h30m`, or of a number of seconds. `bounds` is the error for a duration that is
+    not positive or exceeds `longest`."""
 
     def read(value: Any) -> float:
         length = read_seconds(value)

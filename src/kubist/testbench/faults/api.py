@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kubist.testbench.faults.injection import Faults
 
 BODY_LIMIT = 64 * 1024
-"""Most bytes of a rule."""
+"""Maximum size of a rule in bytes."""
 
 
 class FaultsAPI:
@@ -32,7 +32,7 @@ class FaultsAPI:
         )
 
     async def _list(self, _: Call) -> Object:
-        """All fault rules, in the order in which they are asked, with their counts."""
+        """All fault rules, in order of evaluation, with their counts."""
         return {"items": [fault.state() for fault in self._faults()]}
 
     async def _add(self, call: Call) -> Object:

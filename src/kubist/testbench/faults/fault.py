@@ -22,7 +22,7 @@ MARK = "kubist.io/faults"
 
 
 class Fault:
-    """One rule of a server. `spec` is the rule as it was given."""
+    """One rule of a server. `spec` is the rule as the client sent it."""
 
     def __init__(self, id_: str, spec: Object, rule: FaultRule, stale_version: int) -> None:
         self.id = id_
@@ -37,11 +37,11 @@ class Fault:
         self.hits = 0
         """Requests and watches on which the rule acted."""
         self.spared = 0
-        """Requests of the test's own helpers that matched."""
+        """Matching requests of the test's own helpers."""
         self.removed = asyncio.Event()
         self._chances = Random(rule.seed)
         self._reserved = 0
-        """Watches that are about to get this fault."""
+        """Watches that will get this fault."""
         self.watchers: WeakSet[Watcher] = WeakSet()
         """Watches that have this fault."""
 
@@ -60,7 +60,7 @@ class Fault:
         return bool(times) and self.hits + self._reserved + self._to_cut() >= times
 
     def _to_cut(self) -> int:
-        """Open watches that this fault is going to cut."""
+        """Open watches that this fault will cut."""
         return sum(
             isinstance(watcher.writer, _FaultyWriter) and watcher.writer.is_to_cut(self)
             for watcher in self.watchers
@@ -88,7 +88,7 @@ class Fault:
     # Watches
 
     def reserve(self) -> None:
-        """Counts a watch that is about to start, so that `times` is exact."""
+        """Counts a watch before it starts, so that `times` is exact."""
         self._reserved += 1
 
     def unreserve(self) -> None:
@@ -113,7 +113,7 @@ class Fault:
             self.hit(watcher.ctx)
 
     def remove(self) -> None:
-        """Ends the fault: lets held requests and events go."""
+        """Ends the fault and releases the requests and events that it holds."""
         self.removed.set()
         for watcher in self.watchers:
             if isinstance(watcher.writer, _FaultyWriter):
@@ -133,7 +133,7 @@ FLUSH_SECONDS = 5.0
 
 
 class _FaultyWriter:
-    """Writer of a watch under faults. Without faults it passes everything on.
+    """Writer of a watch with faults. Without faults it passes everything on.
 
     Held events count as buffered, so that the watch's limit of 8 MB applies to them.
     """
@@ -181,7 +181,7 @@ class _FaultyWriter:
         self._send_due()
 
     def is_to_cut(self, token: object) -> bool:
-        """Whether a fault is still going to cut this watch."""
+        """Whether a fault will still cut this watch."""
         return token in self._cuts and not self.closed
 
     # Writer
@@ -249,7 +249,7 @@ class _FaultyWriter:
             self._inner.write(data)
         if self._delayed or self._pauses:
             due = max(self._pauses.values()) if self._pauses else self._delayed[0][0]
-            # It looks once a second whether the client is still there, because the events need memory.
+            # Checks once a second whether the client is still connected, because held events take memory.
             self._timer = self._loop.call_at(min(due, now + 1.0), self._send_due)
             return
         if self._on_room is not None:
@@ -282,7 +282,8 @@ class _FaultyWriter:
 
 
 def _faulty_writer(watcher: Watcher) -> _FaultyWriter | None:
-    """Writer of an open watch that takes faults, put in front of its own. None if the watch is closed."""
+    """Writer that applies faults to an open watch, placed in front of the watch's own writer. None if the watch is
+    closed."""
     writer = watcher.writer
     if writer is None or writer.closed:
         return None

@@ -1,6 +1,6 @@
 """Faults of one server: applies the rules to requests and watches of clients.
 
-Rules are asked in the order in which they were added. All that match act, until one ends the request.
+Rules are evaluated in the order in which they were added. Every matching rule acts, until one ends the request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONTROL = "/kubist/v1/"
 """Paths on which no rule acts, so that a rule can always be removed."""
 MOST_RULES = 1000
 MOST_HELD = 1000
-"""Requests that may be delayed at the same time."""
+"""Maximum number of requests that may be delayed at the same time."""
 
 
 class Faults:
@@ -59,7 +59,8 @@ class Faults:
         return self._faults.get(id_)
 
     def take_unused(self, *, at_stop: bool) -> list[str]:
-        """Removed rules that never acted, each in one line and once. At the stop of the server, all rules."""
+        """Removed rules that never acted, one line each. Each is returned once. With `at_stop`, rules that were not
+        removed count, too."""
         faults = [*self._unused, *(fault for fault in self if at_stop and not fault.hits)]
         self._unused.clear()
         served = {resource.resource for resource in self._api.resources} if faults else set()
@@ -119,7 +120,7 @@ class Faults:
     # Requests
 
     async def serve(self, ctx: Context) -> Answer:
-        """Serves a request of a client, under the faults that match it."""
+        """Serves a request of a client with the faults that match it."""
         if ctx.info.path.startswith(CONTROL):
             return await API.serve(self._api, ctx)
         request = FaultRequest(self._api, ctx)
@@ -138,7 +139,7 @@ class Faults:
             return await self._serve_under(ctx, acting)
 
     async def _is_to_act(self, fault: Fault, request: FaultRequest) -> bool:
-        """Whether a rule acts on a request, which is counted."""
+        """Counts a request for a rule. Returns whether the rule acts on it."""
         rule = fault.rule
         if not rule.on_requests or fault.is_used_up or not rule.is_plausible(request):
             return False
@@ -282,7 +283,7 @@ _REASONS = {
 
 
 def _failure_error(code: int, rule: FaultRule, request: FaultRequest, id_: str) -> APIError:
-    """The error that ends a request. An empty reason or message of the rule is that of the reference."""
+    """Error that ends a request. Where the rule has no reason or message, it has those of the reference."""
     usual = _usual(code, request)
     details = dict(usual.details or {})
     headers = [pair for pair in usual.headers if pair[0] != "Retry-After"]
@@ -300,7 +301,7 @@ def _failure_error(code: int, rule: FaultRule, request: FaultRequest, id_: str) 
 
 
 def _usual(code: int, request: FaultRequest) -> APIError:
-    """The error of the reference for a code and a request."""
+    """Error that the reference returns for a code and a request."""
     info, name = request.info, request.name
     group, resource = info.group, info.resource
     if code == 403:

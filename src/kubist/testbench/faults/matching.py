@@ -17,11 +17,11 @@ from kubist.testbench.faults.request import FaultRequest, compile_expression
 
 RESOURCE_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 OTHER_VERBS = ("head", "options", "post", "put")
-"""Further verbs of paths that are no resources."""
+"""Further verbs of non-resource paths."""
 MOST_VALUES = 100
 LONGEST_TEXT = 10_000
 MOST = 1_000_000_000
-"""Largest number of requests or bytes."""
+"""Maximum number of requests or bytes."""
 CRITERIA = (
     *("verb", "resource", "namespace", "name", "labelSelector", "user", "userAgent", "expression"),
     *("nth", "every", "probability", "times"),

@@ -1,4 +1,4 @@
-"""Request as fault rules see it. Its objects are read only if a rule asks for them."""
+"""Request as fault rules see it. Its objects are read only if a rule needs them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FaultRequest:
 
     @property
     def is_of_test(self) -> bool:
-        """Whether a helper of a test sent it."""
+        """Whether a helper of a test sent the request."""
         return self.user_agent.startswith(TEST_AGENT)
 
     @cached_property
@@ -98,7 +98,7 @@ class FaultRequest:
         return entry.object() if entry is not None else None
 
     async def evaluate(self, program: Program) -> bool:
-        """Whether an expression is true. An expression that fails is not."""
+        """Whether an expression is true. An expression that fails is false."""
         variables = {"request": self._variables(program)}
         try:
             try:

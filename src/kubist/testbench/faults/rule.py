@@ -103,7 +103,7 @@ class FaultRule(Criteria):
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self.at_once = False
-        """Whether expireHistory and takeLease act when the rule is added, and not before matching requests."""
+        """Whether expireHistory and takeLease act when the rule is added instead of before matching requests."""
         self.on_requests = True
         """Whether it acts on requests."""
         self.spares_tests = not self.user_agent and not (

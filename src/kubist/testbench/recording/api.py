@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubist.testbench.recording.recording import Recording
 
 MOST_FOLLOWERS = 100
-"""Clients that may follow one recording at the same time."""
+"""Maximum number of clients that follow one recording."""
 
 
 class RecordingsAPI:

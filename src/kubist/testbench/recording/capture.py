@@ -32,10 +32,10 @@ CONTROL = "/kubist/v1/"
 """Paths that are not recorded."""
 MOST_RECORDINGS = 100
 MOST_DELETED = 10_000
-"""Most names of a deletecollection in a recording."""
+"""Maximum number of names of a deletecollection in a recording."""
 RECENT = Limits(entries=500, size=8 << 20)
 SMALL = 16 << 10
-"""Bytes of the longest request that may be pending, so that all have at most `RECENT.size`."""
+"""Maximum size in bytes of a pending request, so that all have at most `RECENT.size`."""
 RECENT_SECONDS = 600.0
 """Seconds for which recent requests are kept after the last client asked for them."""
 Pending = tuple[Context | None, Request, float, float, float, int]
@@ -70,7 +70,8 @@ class Recorder:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether somebody reads what is recorded. The report of a test can do without."""
+        """Whether a client reads the recorded requests. Requests that are kept only for the report of a test do not
+        count."""
         return bool(self._recordings) or (self._recent is not None and not self._is_forever)
 
     def __iter__(self) -> Iterator[Recording]:
@@ -103,7 +104,7 @@ class Recorder:
         return recording
 
     def recent(self, *, forever: bool = False) -> Recording:
-        """The newest requests. They are kept from the first call on, until nobody asks for a while."""
+        """The newest requests. They are kept from the first call until no client has asked for a while."""
         if self._recent is None:
             self._recent = Recording("", {}, RequestFilters(), RECENT, ring=True, refresh=self._add_pending)
             self._changed()
@@ -161,7 +162,7 @@ class Recorder:
         return self._serve if self._recordings else self._serve_lightly
 
     async def _serve_lightly(self, request: Request) -> Answer:
-        """Keeps recent requests only. It does as little as possible, because every test with a cluster uses it."""
+        """Keeps recent requests only. It does as little as possible, because it runs in every test with a cluster."""
         began = perf_counter()
         try:
             answer = await self._inner(request)

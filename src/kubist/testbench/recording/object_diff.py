@@ -13,7 +13,7 @@ IGNORED = ("metadata.managedFields", "metadata.resourceVersion")
 LIST_KEYS = ("name", "type", "key", "ip", "uid")
 """Fields that identify the items of a list, in the order in which they are tried."""
 LONGEST = 200
-"""Characters of a value that are shown."""
+"""Maximum characters of a value that are shown."""
 _MISSING = object()
 
 

@@ -28,7 +28,7 @@ WAITING_BYTES = 16 << 20
 
 @dataclass(slots=True, frozen=True)
 class Limits:
-    """Most requests and bytes of a recording."""
+    """Maximum number of requests and bytes of a recording."""
 
     entries: int = ENTRIES
     size: int = BYTES
@@ -180,7 +180,7 @@ async def render(recorded: Recorded) -> bytes:
 
 
 def dropped_line(count: int, why: str) -> bytes:
-    """Line that says that requests are missing."""
+    """Line that reports missing requests."""
     return orjson.dumps({"dropped": count, "reason": why}, option=orjson.OPT_APPEND_NEWLINE)
 
 

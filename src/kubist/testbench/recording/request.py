@@ -1,4 +1,4 @@
-"""Recorded request: kept as it came, and made into a line of JSON when somebody reads it."""
+"""Recorded request: kept as it arrived, and turned into a line of JSON when a client reads it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from kubist.testbench.recording.redaction import (
 )
 
 MOST_BODY = 1 << 20
-"""Most bytes of one object in a recording. A longer one is omitted."""
+"""Maximum size in bytes of one object in a recording. A larger one is omitted."""
 HEADER_OVERHEAD = 100
-"""Bytes that each header takes besides its name and value, about."""
+"""Approximate bytes that each header takes in addition to its name and value."""
 OVERHEAD = 1000
-"""Bytes that a recorded request takes besides its objects, about."""
+"""Approximate bytes that a recorded request takes in addition to its objects."""
 
 
 class Recorded:
@@ -55,11 +55,11 @@ class Recorded:
         """Whether its stream has not ended."""
         self.watcher: Watcher | None = None
         self.size = OVERHEAD + head_size(ctx.request) + len(ctx.request.body)
-        """Bytes that it takes in memory, about."""
+        """Approximate size in memory in bytes."""
         self._omitted: list[str] = []
 
     def keep(self, answer: Response | None, changes: list[Change]) -> None:
-        """Keeps the response and the changes of the stored objects, as far as they are not too long."""
+        """Keeps the response and the changes of the stored objects, unless they are too long."""
         if answer is not None:
             size = _length(answer)
             if size <= MOST_BODY:
@@ -112,7 +112,7 @@ class Recorded:
 
     @property
     def _has_token(self) -> bool:
-        """Whether the objects of the request have a token, also if their kind is missing."""
+        """Whether the objects of the request have a token, even if their kind is missing."""
         info = self.ctx.info
         return info.resource == "tokenreviews" or info.subresource == "token"
 
@@ -179,7 +179,7 @@ class Recorded:
 
 
 def head_size(request: Request) -> int:
-    """Bytes that the request line and the headers take in memory, about."""
+    """Approximate bytes that the request line and the headers take in memory."""
     headers = request.headers
     sizes = sum(map(len, headers)) + sum(map(len, headers.values())) + HEADER_OVERHEAD * len(headers)
     return len(request.path) + len(request.query) + sizes

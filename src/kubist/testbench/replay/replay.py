@@ -17,12 +17,12 @@ from kubist.testbench.recording.redaction import CHANGED, DATA, REDACTED
 from kubist.testbench.replay.source import Step, read_steps
 
 PATIENCE = 2.0
-"""Seconds for which a request is repeated whose status differs, because control loops may not be done."""
+"""Seconds for which a request with a different status is repeated, because control loops may not have finished."""
 PATIENCE_IN_ALL = 20.0
 """Seconds that all requests together may be repeated."""
 PAUSE = 0.02
 MOST_SHOWN = 1000
-"""Differences and skipped requests that a report keeps."""
+"""Maximum number of differences and skipped requests in a report."""
 AUTHENTICATED = "system:authenticated"
 Headers = list[tuple[str, str]]
 

@@ -35,7 +35,7 @@ MADE_RESPONSES = ("status", "staleRead", "expireHistory")
 """Actions of fault rules that make the response. Further, `close` before the request takes effect."""
 OK, NOT_MODIFIED = 200, 304
 MOST_MALFORMED = 100
-"""Malformed lines that are reported."""
+"""Maximum number of malformed lines that are reported."""
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"

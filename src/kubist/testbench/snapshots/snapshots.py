@@ -29,7 +29,7 @@ LONGEST_NAME = 200
 SUFFIX = ".snapshot"
 SHARED = "there are no snapshots: the store is shared with other servers"
 _FILE_BYTES = 200
-"""Bytes that a key takes in a file besides its value, roughly."""
+"""Approximate bytes that a key takes in a file in addition to its value."""
 
 
 class Snapshots:
@@ -126,7 +126,7 @@ class Snapshots:
         return self._directory / f"{name}{SUFFIX}"
 
     def _known(self, name: str) -> Path:
-        """File of a snapshot. 404 if there is none, also for names that cannot be."""
+        """File of a snapshot. 404 if there is none, also for invalid names."""
         if not dns_subdomain(name) and len(name) <= LONGEST_NAME and (path := self._path(name)).is_file():
             return path
         raise status.not_found("kubist.io", "snapshots", name)

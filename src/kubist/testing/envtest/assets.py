@@ -61,9 +61,9 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 
 def write_assets(directory: Path, help_text: str) -> None:
-    """Writes the executables to a directory, and to `k8s/VERSION-OS-ARCH` in it, where setup-envtest and the
-    libraries for Java look for them. Files that are right already are not touched. `help_text`: the output of
-    `kube-apiserver --help`."""
+    """Writes the executables to a directory, and to `k8s/VERSION-OS-ARCH` in it, where setup-envtest and the libraries
+    for Java look for them. Files that are already correct are not touched. `help_text`: the output of `kube-apiserver
+    --help`."""
     server = _KUBE_APISERVER.format(socket=str(socket_path(directory)), identity=identity())
     for target in (directory, directory / "k8s" / release()):
         files.make_directory(target, files.PROGRAM_DIRECTORY_MODE)
@@ -111,7 +111,7 @@ def import_paths() -> list[str]:
 
 
 def _provide_kubectl(target: Path, directory: Path) -> None:
-    """Links the kubectl of PATH. Without one, writes an executable that says so."""
+    """Links the kubectl of PATH. Without one, writes an executable that reports its absence."""
     kubectl = _installed_kubectl(directory)
     if kubectl is None:
         _write(target, _NO_KUBECTL.format(directory=shlex.quote(str(directory))))

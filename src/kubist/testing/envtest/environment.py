@@ -43,8 +43,8 @@ def configured(config: Config, environment: Mapping[str, str]) -> Config:
 def early_listener(config: Config) -> socket.socket | None:
     """Socket that listens while the server still loads; None if several processes share the port.
 
-    A test library whose readiness check connects now waits for the answer. A refused one would wait for its next
-    check, which is 100 ms later in controller-runtime.
+    A test library whose readiness check connects waits for the response. After a refused connection it would wait for
+    its next check, 100 ms later in controller-runtime.
     """
     if config.workers > 1:
         return None

@@ -133,7 +133,7 @@ def listen(url: str) -> _socket.socket:
 
 
 def serve(listeners: "list[_socket.socket]") -> "NoReturn":
-    """Answers one connection after the other, for ever."""
+    """Answers one connection after the other, forever."""
     poll = select.poll()
     by_number = {listener.fileno(): listener for listener in listeners}
     for number in by_number:

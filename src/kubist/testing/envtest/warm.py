@@ -32,7 +32,7 @@ IDLE = 900.0
 """Seconds without a start after which the helper ends."""
 CHECK_INTERVAL = 1.0
 _LONGEST_PATH = 103
-"""Bytes of the path of a Unix socket on all systems."""
+"""Maximum length in bytes of a Unix socket's path that all systems accept."""
 
 
 def is_running(directory: Path, identity: str) -> bool:
@@ -107,8 +107,8 @@ class _Listener:
         draft.rename(path)
 
     def end(self, *_signal: object) -> None:
-        """Ends the helper. Python ignores an exception of a signal handler that runs in a hook of os.fork. So the loop
-        looks at the attribute, too."""
+        """Ends the helper. Python ignores an exception of a signal handler that runs in a hook of os.fork. The loop
+        therefore checks the attribute, too."""
         self._is_ended = True
         sys.exit(0)
 

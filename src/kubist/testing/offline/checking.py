@@ -1,4 +1,4 @@
-"""Checks manifests: sends each of them to the offline server, in an order in which none waits for another.
+"""Checks manifests: sends each of them to the offline server, in an order in which none depends on a later one.
 
 A manifest of an object that exists in the old state is a server-side apply, any other one a create. Objects that the
 rules for other objects depend on are stored; the others are dry runs, because nothing reads them.
@@ -46,7 +46,7 @@ class Options:
 
 @dataclass
 class _Item:
-    """A manifest on its way."""
+    """A manifest that is being checked."""
 
     checked: Checked
     resource: Resource
@@ -312,8 +312,8 @@ _ACCOUNTS = {
 
 
 def _pod_of(owner: Object) -> tuple[Object, str, Identity] | None:
-    """Pod of a stored workload, the path of its template, and its creator; None if the object is no workload. The pod
-    has the owner's name, so that messages are the same in every run."""
+    """Pod of a stored workload, the path of its template, and its creator; None if the object is not a workload. The
+    pod has the owner's name, so that messages are the same in every run."""
     group = owner["apiVersion"].rpartition("/")[0]
     account = _ACCOUNTS.get((group, owner["kind"]))
     if account is None:

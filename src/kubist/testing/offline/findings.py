@@ -205,7 +205,7 @@ def _complaints(message: str) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _field_of(message: str) -> str:
-    """The field that a message without causes is about, as far as its text says."""
+    """Field that a message without causes concerns, if its text names one."""
     for pattern in (_MISTYPED, _TYPED_FIELD, _LEADING_FIELD):
         if match := pattern.search(message[:4096]):
             return match[1].strip(".")

@@ -22,9 +22,10 @@ from yaml.events import (
 Path = tuple[str | int, ...]
 _PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 MOST_FIELDS = 200_000
-"""Number of fields of a document whose lines are known. Findings in later fields get the line of a field around."""
+"""Maximum number of fields of a document whose lines are known. A finding in a later field gets the line of an
+enclosing field."""
 _DEEPEST = 64
-"""Depth of the fields whose lines are known."""
+"""Maximum depth of the fields whose lines are known."""
 
 
 def has_more(text: bytes) -> bool:
@@ -48,7 +49,7 @@ class Lines:
             self._walk(CParser(text))
 
     def of(self, path: Path) -> int:
-        """Line of a field, or of the nearest field around it."""
+        """Line of a field, or of the nearest enclosing field."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines[path] if path else self._lines.get((), self._first)
@@ -69,7 +70,7 @@ class Lines:
         return self.of(path)
 
     def _walk(self, parser: CParser) -> None:
-        # Of every open collection: its path, the next index (None for a mapping), the key whose value comes next.
+        # For every open collection: its path, the next index (None for a mapping), and the key whose value comes next.
         stack: list[tuple[Path, int | None]] = []
         keys: list[str | None] = []
         while len(self._lines) < MOST_FIELDS:

@@ -21,9 +21,9 @@ from kubist.testing.offline.server import OfflineServer
 from kubist.testing.offline.state import State, without_webhook
 
 CONCURRENT = 16
-"""Number of requests at a time."""
+"""Maximum number of concurrent requests."""
 PAGE = 50
-"""Number of objects of one response."""
+"""Maximum number of objects per response."""
 TIMEOUT = 30.0
 _CRDS = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _CLASSES = (

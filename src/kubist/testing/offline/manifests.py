@@ -33,7 +33,7 @@ _DIRECTIVES = re.compile(rb"(?:%b\n|%%[^\n]*\n)*\Z" % _COMMENT)
 
 @dataclass(frozen=True)
 class Problem:
-    """Input that is no manifest. `is_unreadable`: the file itself cannot be read, so the run cannot be complete."""
+    """Input that is not a manifest. `is_unreadable`: the file itself cannot be read, so the run cannot be complete."""
 
     file: str
     line: int
@@ -90,7 +90,7 @@ class Manifest:
         return self.document.lines.of(self.prefix) if self.prefix else self.document.line
 
     def line_of(self, path: str) -> int:
-        """Line of a field, or of the nearest field around it."""
+        """Line of a field, or of the nearest enclosing field."""
         if self.kind == "CustomResourceDefinition":  # the server's name of the only schema
             path = path.replace("spec.validation.", "spec.versions[0].schema.", 1)
         return self.document.lines.of_field(self.prefix, path)
@@ -254,7 +254,7 @@ def _below(directory: Path) -> Iterator[Path]:
 
 def split(body: bytes) -> Iterator[tuple[int, bytes]]:
     """Documents of a file that have content, each with its first line. A marker at the start of a line ends the
-    document before it, also in scalars, as the YAML specification says."""
+    document before it, even in scalars, as the YAML specification requires."""
     if body.lstrip()[:1] == b"{" and (parts := _json_texts(body)) is not None:
         yield from parts
         return

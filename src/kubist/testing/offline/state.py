@@ -87,7 +87,7 @@ class State:
         return answer
 
     async def insert(self, resource: Resource, obj: Object) -> None:
-        """Stores an object of another server unchanged, unless one of its name exists, which is replaced."""
+        """Stores an object of another server unchanged. An existing object of its name is replaced."""
         namespace = obj["metadata"].get("namespace", "")
         if version := obj["metadata"].pop("resourceVersion", ""):
             self._versions[resource.key(namespace, obj["metadata"]["name"])] = version
@@ -164,8 +164,8 @@ class OldState:
 
     async def load(self, manifests: list[Manifest], crds: list[Manifest]) -> list[Object]:
         """Stores the objects, and returns the policies among them, which take effect later. An object that cannot be
-        stored gives a warning, and its manifest is checked as a new object. `crds` are those of the new state: a kind
-        that the old state has and does not define is theirs."""
+        stored gives a warning, and its manifest is checked as a new object. `crds` are those of the new state. They
+        define the kinds that the old state uses but does not define."""
         missing = {(crd.api_version, crd.name) for crd in crds if order.is_crd(crd)}
         missing -= {(crd.api_version, crd.name) for crd in manifests if order.is_crd(crd)}
         kinds = {(manifest.api_version.rpartition("/")[0], manifest.kind) for manifest in manifests}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 MOST_DENIALS = 10
-"""Different requests that an error shows."""
+"""Maximum number of different requests that an error shows."""
 FORBIDDEN = 403
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 PAUSE = 0.01
-"""Seconds between two looks at the open watches."""
+"""Seconds between two checks of the open watches."""
 AGENT = "kopf/"
 MODES = ("process", "thread")
 PROCESS_OPTIONS = ("liveness_endpoint", "peering_name", "priority", "standalone")
@@ -73,7 +73,7 @@ class KopfOperators:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Stops all operators. Raises OperatorFailed if one ended by itself."""
+        """Stops all operators. Raises OperatorFailed if one ended on its own."""
         failures = []
         try:
             for operator in reversed(self._operators):
@@ -249,7 +249,7 @@ def _watches(watchers: Iterable[Watcher]) -> list[Watch]:
 
 
 class _Kubeconfig:
-    """KUBECONFIG of the test process, also in libraries that have read it already."""
+    """KUBECONFIG of the test process, including libraries that have already read it."""
 
     def __init__(self) -> None:
         self._variable = os.environ.get("KUBECONFIG")

@@ -33,7 +33,7 @@ SHOWN = 30
 
 
 class OperatorFailed(Exception):
-    """An operator did not start, or ended by itself."""
+    """An operator did not start, or ended before it was stopped."""
 
 
 class Operator:
@@ -72,7 +72,7 @@ class Operator:
 
     @property
     def end(self) -> str:
-        """Why it ended by itself; empty if it runs or was stopped."""
+        """Reason why the operator ended on its own; empty if it runs or was stopped."""
         raise NotImplementedError
 
     def watches(self, deadline: float) -> list[Watch]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 PAUSE = 0.01
-"""Seconds between two looks at the state of kopf."""
+"""Seconds between two checks of the state of kopf."""
 CLOSE_TRIES = 100
 CANCEL_SECONDS = 1.0
 """Seconds in which cancelled functions end. Synchronous ones cannot be cancelled."""
@@ -61,7 +61,7 @@ def run(
     operator from another thread. Functions that still run `grace` seconds after the stop are cancelled. `on_hang` is
     called if some run on.
     """
-    # Saves start-up time, and kopf is no dependency of Kubist.
+    # Saves start-up time, and kopf is not a dependency of Kubist.
     import kopf
 
     insights = _new_insights()
@@ -102,7 +102,7 @@ def run(
 
 async def _operate(grace: float, on_hang: Callable[[], None], **options: Any) -> None:
     """`kopf.operator` with a grace period. kopf waits 2 seconds for handlers, and 5 for all other functions."""
-    # Saves start-up time, and kopf is no dependency of Kubist.
+    # Saves start-up time, and kopf is not a dependency of Kubist.
     import kopf
 
     if options.get("settings") is None:
@@ -147,7 +147,7 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None
 def _new_insights() -> Any:
     """kopf's record of the resources that it watches. None if this version of kopf has no such record."""
     try:
-        # Saves start-up time, and kopf is no dependency of Kubist.
+        # Saves start-up time, and kopf is not a dependency of Kubist.
         from kopf._cogs.structs.references import Insights
     except ImportError:
         return None
@@ -170,7 +170,7 @@ def _watches(insights: Any) -> list[Watch]:
 
 def main() -> None:
     """Program: the only argument is a JSON object with the sources and options."""
-    # Saves start-up time, and kopf is no dependency of Kubist.
+    # Saves start-up time, and kopf is not a dependency of Kubist.
     import kopf
 
     config = json.loads(sys.argv[1])

@@ -32,7 +32,7 @@ class Hook(Generic[R]):
 
     kind: ClassVar[str]
     takes: ClassVar[tuple[str, ...]]
-    """Values that the function may ask for, in order."""
+    """Values that the function may take, in order."""
 
     def __init__(self, webhooks: Webhooks, function: Function, name: str) -> None:
         self._webhooks = webhooks

@@ -22,7 +22,7 @@ class CallFailed(Exception):
 
 
 class Calling(NamedTuple):
-    """Settings of a call that hold for all its requests.
+    """Settings that apply to all requests of a call.
 
     `host` and `port` override the address in the URL. `server_hostname` is the name that certificates must
     have. `pool` keeps connections open.
@@ -113,7 +113,7 @@ async def _exchange(calling: Calling, request: Outgoing, first: Outgoing) -> tup
 
 
 def _where(calling: Calling, request: Outgoing, first: list[Outgoing]) -> tuple[str, int]:
-    """Address to connect to: the given one for the server of the first request, else the one in the URL."""
+    """Address to connect to: the configured one for the server of the first request, otherwise the one in the URL."""
     host, port = address(urlsplit(request.url))
     if all(address(urlsplit(other.url)) == (host, port) for other in first):
         return calling.host or host, calling.port or port

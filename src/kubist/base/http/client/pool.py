@@ -16,12 +16,12 @@ IDLE_SECONDS = 60.0
 IDLE_EACH = 8
 IDLE_ALL = 128
 LIMIT = 16 << 20
-"""Maximum bytes of a line, and of a body that is read whole."""
+"""Maximum size in bytes of a line, and of a body that is read as a whole."""
 
 
 class Where(NamedTuple):
-    """Key of the pool: a server. Connections are shared only under the same TLS context object. Without a
-    context the connection is not encrypted."""
+    """Key of the pool: a server. Connections are shared only within one TLS context object. Without a context the
+    connection is not encrypted."""
 
     host: str
     port: int
@@ -30,7 +30,7 @@ class Where(NamedTuple):
 
 
 class Connection:
-    """TLS connection. `kept`: it carried a call before, so the server may close it at any moment."""
+    """TLS connection. `kept`: an earlier call used it, so the server may close it at any moment."""
 
     __slots__ = ("kept", "reader", "timer", "where", "writer")
 

@@ -33,7 +33,7 @@ class Outgoing(NamedTuple):
 
 
 class RedirectFailed(ValueError):
-    """Redirect that cannot be followed. `url` is the one that the error message names."""
+    """Redirect that cannot be followed. `url` is the URL that the error message names."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(why)
@@ -41,7 +41,8 @@ class RedirectFailed(ValueError):
 
 
 def next_request(sent: list[Outgoing], head: Head) -> Outgoing | None:
-    """Request that follows from the response to the last of the sent requests. None if it is no redirect."""
+    """Request that follows from the response to the last of the sent requests. None if the response is not a
+    redirect."""
     if head.status not in (301, 302, 303, 307, 308):
         return None
     location = head.get("location")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 PIECE = 64 << 10
 HEAD_LIMIT = 10 << 20
-"""Maximum bytes of all heads of one response, as in Go's HTTP client."""
+"""Maximum size in bytes of all heads of one response, as in Go's HTTP client."""
 SWITCHING = 101
 _IS_STATUS = re.compile(rb"[1-9][0-9]{2}").fullmatch
 _IS_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch

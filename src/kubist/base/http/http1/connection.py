@@ -24,9 +24,9 @@ _KEEP_ALIVE = b"Connection: keep-alive\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _LINGER_STEP = 0.5
 _TURN = 64 * 1024
-"""Bytes parsed in one turn of the event loop, because a body may come in chunks of one byte."""
+"""Maximum bytes parsed in one turn of the event loop, because a body may arrive in chunks of one byte."""
 _BURST = 8
-"""Requests started in one turn of the event loop. Further pipelined requests wait for the next turn."""
+"""Maximum requests started in one turn of the event loop. Further pipelined requests wait for the next turn."""
 
 
 class Http1(Connection):
@@ -229,7 +229,7 @@ class Http1(Connection):
             self._stream(request, answer)
 
     def _end_early(self, end: HangUp) -> None:
-        """Closes the connection, after the part of a response that the application wants to be sent."""
+        """Sends the part of the response that the application chose, then closes the connection."""
         self._task = None
         response = end.response
         if response is None or self.lost or self.transport.is_closing():
@@ -311,7 +311,7 @@ class Http1(Connection):
             if not self._reader.in_message and not self._queue:
                 self.deadline = self.host.now + self.host.limits.idle_timeout
             if self._queue:
-                # One turn of the loop between two responses, because recursion could be a thousand deep.
+                # Waits one turn of the loop between two responses, because recursion could be a thousand calls deep.
                 self.host.loop.call_soon(self._next)
             elif self._continue or not self._reading:
                 self._next()
@@ -324,7 +324,7 @@ class Http1(Connection):
             self.close()
 
     def _linger(self) -> None:
-        """Reads on for a while, because closing while the client still sends would discard the response."""
+        """Keeps reading for a while, because closing while the client still sends would discard the response."""
         if self.lost:
             return
         limit = self.host.limits.linger_timeout

@@ -1,7 +1,7 @@
 """Parser of HTTP/1.1 requests, on llhttp, with the checks that llhttp leaves out.
 
-It passes complete requests to its connection, and a request with a too large body as soon as the limit is
-passed. `known_heads.py` is an optimisation for headers that a client repeats.
+It passes complete requests to its connection, and a request whose body is too large as soon as the limit is passed.
+`known_heads.py` is an optimisation for headers that a client repeats.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMON = re.compile(rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT)
 """Start of a message that llhttp reads itself: a method, or an empty line before the request."""
 _METHOD = re.compile(rb"([\w!#$%&'*+.^`|~-]+)( ?)", re.ASCII)
 _STAND_IN = b"GET "
-"""Method that llhttp gets instead of an uncommon one. It rejects most of these."""
+"""Method that llhttp sees instead of an uncommon method, because it rejects most of those."""
 _HOST = re.compile(r"[\w!$%&'()*+,./:;=?@\[\]~-]*", re.ASCII)
 _UNSUPPORTED_VERSION = "unsupported protocol version"
 _PLAIN_TEXT = (b"Content-Type", b"text/plain; charset=utf-8")
@@ -41,7 +41,7 @@ class Refusal(Exception):
         self.why = why
 
     def response(self) -> Response:
-        """Plain text, as of Go's HTTP server: the request has not reached the API."""
+        """Plain text, as from Go's HTTP server, because the request has not reached the API."""
         status = HTTPStatus(self.status)
         if status is HTTPStatus.EXPECTATION_FAILED:
             return Response(status, [])
@@ -73,7 +73,7 @@ class Reader:
         self._start = b""
         """First bytes of a request whose method is incomplete."""
         self._method = ""
-        """Uncommon method of the request. llhttp has read GET in its place."""
+        """Uncommon method of the request, which llhttp sees as GET."""
         self._url = b""
         self._version = "1.1"
         self._headers: dict[str, str] = {}
@@ -83,8 +83,8 @@ class Reader:
         self._body: Pieces = []
         self._body_size = 0
         self._bodiless = 0
-        """Bytes received since the last piece of the body: trailers and chunk extensions. Negative: a piece has
-        just come."""
+        """Bytes received since the last piece of the body: trailers and chunk extensions. Negative: a piece has just
+        arrived."""
         self._oversized = False
 
     @property
@@ -107,7 +107,7 @@ class Reader:
             self._known_heads.add(data, self._headers)
 
     def _take_method(self, data: bytes) -> bytes:
-        """Puts GET in the place of an uncommon method. Returns no bytes while the method is incomplete."""
+        """Replaces an uncommon method with GET. Returns no bytes while the method is incomplete."""
         self._start = b""
         match = _METHOD.match(data)
         if match is None or len(match[1]) > METHOD_LENGTH:

@@ -246,7 +246,7 @@ class Http2(Connection):
         self.rest()
 
     def settings(self, values: list[tuple[int, int]]) -> None:
-        """Applies settings of the client. None comes twice: a change of the window visits all streams."""
+        """Applies the client's settings. Each occurs only once, because a change of the window visits all streams."""
         streams = self._streams.values()
         for key, value in values:
             if key == Setting.INITIAL_WINDOW_SIZE:
@@ -316,12 +316,12 @@ class Http2(Connection):
         self._body_complete(exchange)
 
     def wait_for_room(self, exchange: Exchange) -> None:
-        """Takes a body that waits for the budget out of the body deadline, because its client is not late."""
+        """Exempts a body that waits for the budget from the body deadline, because its client is not late."""
         self._receiving.pop(exchange.id, None)
         self.rest()
 
     def receive_on(self, exchange: Exchange) -> None:
-        """Restarts the body deadline when the body got its budget."""
+        """Restarts the body deadline when the body has received its budget."""
         exchange.deadline = self.host.now + self.host.limits.body_timeout
         self._receiving[exchange.id] = exchange
         self.rest()

@@ -137,7 +137,7 @@ class Exchange:
         connection.outbox.queue(self)
 
     def _end_early(self, end: HangUp) -> None:
-        """Resets the stream, or ends it after the part of a response that the application wants to be sent."""
+        """Resets the stream, or ends it after the part of the response that the application chose."""
         connection, response = self._connection, end.response
         if self.gone:
             connection.forget(self)

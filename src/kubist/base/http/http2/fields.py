@@ -22,7 +22,7 @@ METHOD_LENGTH = 64
 
 
 class Malformed(Exception):
-    """The header fields are not those of a valid HTTP request."""
+    """Header fields that do not form a valid HTTP request."""
 
 
 class Fields(NamedTuple):

@@ -8,10 +8,9 @@ that `ssl` is linked with. It sets three things:
   one;
 - no session cache, so that a TLS 1.2 session id cannot be resumed.
 
-No function is called unless `library` finds everything as expected: a Python release whose context layout was
-tested, the same OpenSSL as `ssl` reports, and options that read the same through ctypes and through `ssl`.
-Otherwise `configure` changes nothing and returns False, and the caller lets OpenSSL verify client certificates
-during the handshake.
+No function is called unless `library` finds what it expects: a Python release whose context layout was tested, the same
+OpenSSL as `ssl` reports, and options that read the same through ctypes and through `ssl`. Otherwise `configure` changes
+nothing and returns False, and the caller lets OpenSSL verify client certificates during the handshake.
 """
 
 from __future__ import annotations

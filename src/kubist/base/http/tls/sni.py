@@ -15,7 +15,7 @@ _LONGEST_NAME = 253
 
 
 class CertKey(NamedTuple):
-    """Files of a certificate and its key, and the names it serves. Without names, those of the certificate."""
+    """Files of a certificate and its key, and the names it serves. Without names, the certificate's own names apply."""
 
     cert_file: str
     key_file: str
@@ -37,8 +37,8 @@ class CertKey(NamedTuple):
 class Selector:
     """Chooses the context of a handshake. `contexts` return the newest context of each certificate.
 
-    An exact name precedes a wildcard, a given name precedes one of a certificate, and an earlier certificate
-    precedes a later one. A handshake without a name gets the certificate for `address`, if one is given for it.
+    An exact name precedes a wildcard, a configured name precedes a name in a certificate, and an earlier certificate
+    precedes a later one. A handshake without a name gets the certificate for `address`, if there is one.
     """
 
     def __init__(

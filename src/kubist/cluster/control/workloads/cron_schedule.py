@@ -47,7 +47,7 @@ class Schedule(NamedTuple):
     def next_after(self, moment: float) -> int | None:
         """First Unix time after `moment` at which the schedule fires. None if there is none within YEARS.
 
-        Local times that a change of the clocks skips do not fire. Those that it repeats fire twice.
+        Local times that a daylight saving change skips do not fire. Times that it repeats fire twice.
         """
         if self.delay:
             return int(moment) + self.delay

@@ -234,12 +234,12 @@ def _without(references: list[Object], uid: str) -> list[Object]:
     return [reference for reference in references if reference["uid"] != uid]
 
 
-# Start times: the latest time that was missed, and the time to look again
+# Start times: the latest missed time, and the time of the next check
 
 MANY = 100
 """Number of missed times above which the controller warns."""
 _DELTA = 0.1
-"""Seconds after a scheduled time at which the controller looks, so that the time has passed for certain."""
+"""Seconds after a scheduled time at which the controller checks, so that the time has certainly passed."""
 
 
 class ScheduleError(ValueError):
@@ -281,7 +281,7 @@ def missed_times(cronjob: Object, schedule: Schedule, now: float, *, deadline: b
 
 
 def seconds_to_next(cronjob: Object, schedule: Schedule, now: float) -> float | None:
-    """Seconds until the controller must look at the CronJob again. None if the schedule never fires."""
+    """Seconds until the controller must check the CronJob again. None if the schedule never fires."""
     try:
         missed = missed_times(cronjob, schedule, now, deadline=False)
     except ScheduleError:

@@ -95,7 +95,7 @@ class DaemonSets(PodOwnerLoop):
         pods: daemonset_plan.PodsByNode,
         digest: str,
     ) -> None:
-        """Puts pods on nodes. An update goes on only when all nodes are as they should be."""
+        """Puts pods on nodes. An update continues only when no node needs a pod created or deleted."""
         now = self.clock.now()
         plan = daemonset_plan.plan(
             owner, nodes, pods, digest, lambda node: self._may_replace(key, owner, node), now

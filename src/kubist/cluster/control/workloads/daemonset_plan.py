@@ -147,7 +147,7 @@ def plan(
     may_replace: Callable[[str], bool],
     now: float,
 ) -> Plan:
-    """One pod on every suitable node and none elsewhere. `may_replace` says whether a failed pod of a node may be
+    """One pod on every suitable node and none elsewhere. `may_replace` decides whether a failed pod of a node may be
     deleted now."""
     result = Plan()
     for node, fit in nodes.items():

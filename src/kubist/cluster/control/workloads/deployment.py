@@ -222,7 +222,7 @@ class Deployments(PodOwnerLoop):
             set_condition(state.conditions, PROGRESSING, "True", "FoundNewReplicaSet", text, self.stamp())
 
     async def _scale_all(self, state: Rollout, steps: list[Scaling]) -> bool:
-        """Scales ReplicaSets. False if none has got another size."""
+        """Scales ReplicaSets. False if no size changed."""
         any_scaled = False
         limits = deployment_rollout.limits(state.deployment)
         for step in steps:
@@ -261,8 +261,8 @@ class Deployments(PodOwnerLoop):
             await of_pods.delete(self.client, replica_set, "replicasets", group="apps")
 
     async def _roll_back(self, state: Rollout) -> None:
-        """Rolls back to the revision that the deprecated annotation names, as old clients ask for it. 0 is the last
-        revision before the present one. The annotation is removed in any case."""
+        """Rolls back to the revision in the deprecated annotation that old clients set. 0 is the last revision before
+        the present one. The annotation is removed in any case."""
         deployment = state.deployment
         text = state.annotations[deployment_rollout.ROLLBACK]
         numbers = sorted(map(deployment_rollout.revision, state.sets))

@@ -122,7 +122,7 @@ def updated_annotations(deployment: Object, replica_set: Object, old: list[Objec
 
 
 def is_scaled(deployment: Object, sets: list[Object]) -> bool:
-    """Whether the deployment has another size than its active ReplicaSets have recorded."""
+    """Whether the deployment's size differs from the one that its active ReplicaSets have recorded."""
     for replica_set in sets:
         recorded = _recorded(replica_set, DESIRED)
         if replicas(replica_set) and recorded is not None and recorded != replicas(deployment):
@@ -261,7 +261,7 @@ PROGRESSING = "Progressing"
 def set_condition(
     conditions: list[Object], kind: str, status: str, reason: str, message: str, now: str
 ) -> bool:
-    """Replaces a condition with another status or reason. The new one is the last. False if nothing changed."""
+    """Replaces a condition whose status or reason changes, and puts it last. False if nothing changed."""
     old = find(conditions, kind)
     if old is not None and (old["status"], old.get("reason")) == (status, reason):
         return False

@@ -33,7 +33,7 @@ class Group:
 
 
 def ports_key(ports: Iterable[Object]) -> bytes:
-    """The same for the same ports in any order."""
+    """Key that is equal for the same ports in any order."""
     return b",".join(sorted(orjson.dumps(port, option=orjson.OPT_SORT_KEYS) for port in ports))
 
 

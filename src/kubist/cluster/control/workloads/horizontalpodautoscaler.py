@@ -35,7 +35,7 @@ Key = tuple[str, str]
 
 
 class Failure(Exception):
-    """Reconciliation that ended early. The conditions of the status tell why."""
+    """Reconciliation that ended early. The conditions of the status give the reason."""
 
 
 class Scaled(NamedTuple):
@@ -62,7 +62,7 @@ class HorizontalPodAutoscalers(Loop):
         self.watch("horizontalpodautoscalers", self._autoscaler_changed, group="autoscaling")
 
     def _autoscaler_changed(self, change: Change) -> None:
-        """Queues new autoscalers. The others are looked at every SYNC_SECONDS."""
+        """Queues new autoscalers. The others are evaluated every SYNC_SECONDS."""
         entry = entry_of(change)
         key = (entry.namespace, entry.name)
         if change.old is None:
@@ -153,7 +153,7 @@ class HorizontalPodAutoscalers(Loop):
 
 
 class Pass:
-    """One look at one autoscaler. Its status collects the result."""
+    """One evaluation of one autoscaler. Its status collects the result."""
 
     def __init__(self, loop: HorizontalPodAutoscalers, key: Key, autoscaler: Object) -> None:
         self.loop = loop
@@ -200,7 +200,7 @@ class Pass:
         return scaled
 
     def _by_metrics(self, scaled: Scaled, history: History) -> tuple[int, str]:
-        """Replicas that the metrics ask for within the limits, and the reason."""
+        """Replicas that the metrics require within the limits, and the reason."""
         current = scaled.replicas
         desired, metric = self._computed(scaled)
         reason = ""
@@ -331,7 +331,7 @@ _UP_FACTOR, _UP_LEAST = 2, 4
 
 
 class Limited(NamedTuple):
-    """Replicas, and the conditions that tell how they were limited: reason and message."""
+    """Replicas, and the condition that describes how they were limited: reason and message."""
 
     replicas: int
     able_to_scale: tuple[str, str]
@@ -373,7 +373,7 @@ _TOO_FEW = ("TooFewReplicas", "the desired replica count is less than the minimu
 
 
 def limit(spec: Object, history: History, current: int, desired: int, now: float) -> Limited:
-    """Applies the limits of an autoscaler to the replicas that its metrics ask for, and records them."""
+    """Applies the limits of an autoscaler to the replicas that its metrics require, and records them."""
     history.forget(now)
     behavior = spec.get("behavior")
     if behavior is None:

@@ -1,7 +1,7 @@
-"""Metrics of a HorizontalPodAutoscaler: the replicas that they ask for, and the status by type.
+"""Metrics of a HorizontalPodAutoscaler: the replicas that they require, and the status by type.
 
-Custom and external metrics are not served. Amounts are integers in thousandths, as in the reference, so that all
-rounding is the same.
+Custom and external metrics are not served. Amounts are integers in thousandths, as in the reference, so that rounding
+is the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubist.model.meta.times import parse_time
 _CPU_INITIALIZATION_SECONDS = 300
 """Time after its start in which the CPU usage of a pod counts only while it is ready."""
 _INITIAL_READINESS_SECONDS = 30
-"""A pod that became unready within this time after its start was never ready."""
+"""A pod that became unready within this time after its start counts as never ready."""
 _NO_METRICS = "did not receive metrics for targeted pods (pods might be unready)"
 _NO_PODS = "no pods returned by selector while calculating replica count"
 
@@ -267,7 +267,7 @@ class FailedMetric(Exception):
 
 
 def compute(metric: Object, target: Target) -> Computed:
-    """Replicas that one metric asks for."""
+    """Replicas that one metric requires."""
     kind = metric["type"]
     if kind == "Resource":
         return _resource(metric["resource"], "", target, kind)

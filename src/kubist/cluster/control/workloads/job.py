@@ -43,7 +43,7 @@ AT_ONCE = 100
 TRACKED = FINALIZER.encode()
 
 Key = tuple[str, ...]
-"""Namespace and name of a Job; or `orphan`, namespace and name of a pod that no Job tracks any more."""
+"""Namespace and name of a Job; or `orphan`, namespace and name of a pod that no Job tracks."""
 Errors = list[APIError]
 
 

@@ -138,8 +138,8 @@ def surplus(job: Object, active: list[Object], least: int) -> list[Object]:
 
 
 def removal_order(pod: Object) -> tuple[bool, int, bool, int, int, int]:
-    """Sort key of active pods. Pods that are removed first come first: unscheduled, pending, unready, ready for a
-    short time, often restarted, young."""
+    """Sort key of active pods. The order of removal is: unscheduled, pending, unready, ready for a short time, often
+    restarted, young."""
     status = pod.get("status") or {}
     ready = pod_ready(pod)
     since = (find(status.get("conditions"), "Ready") or {}).get("lastTransitionTime") if ready else None

@@ -125,7 +125,7 @@ def judge(job: Object, pod: Object) -> Verdict:
 
 
 def _match(rule: Object, pod: Object) -> str:
-    """Reason for which a rule matches a pod. Empty if it does not match."""
+    """Reason why a rule matches a pod. Empty if it does not match."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     pod_name = f"{metadata['namespace']}/{metadata['name']}"
     if "onExitCodes" in rule:

@@ -79,7 +79,7 @@ class Plan:
     create: list[int] = field(default_factory=list)
     """Indexes of new pods. NO_INDEX in a NonIndexed Job."""
     retry_after: float = 0.0
-    """Seconds after which the Job must be looked at again."""
+    """Seconds after which the Job must be reconciled again."""
 
 
 def is_suspended(job: Object) -> bool:
@@ -277,7 +277,7 @@ def _index_wait(failed: Object | None, now: float) -> float:
 
 
 def is_complete(progress: Progress, active: int) -> bool:
-    """Whether enough pods have succeeded. `active` is the number of active pods after the plan was carried out."""
+    """Whether enough pods have succeeded. `active` is the number of active pods after the plan."""
     if active:
         return False
     completions = progress.job["spec"].get("completions")

@@ -1,5 +1,4 @@
-"""Gives Services of type LoadBalancer an address, so that clients that wait for one continue. No server
-listens there."""
+"""Gives Services of type LoadBalancer an address, so that clients waiting for one proceed. No server listens there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Binds claims to volumes, and provisions simulated volumes, so that clients that wait for storage continue. The
-volumes hold no data."""
+"""Binds claims to volumes, and provisions simulated volumes, so that clients waiting for storage proceed. The volumes
+hold no data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROVISIONER = "kubist.io/simulated"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 RESYNC_SECONDS = 15.0
-"""Time until a claim is tried again whose volume cannot be bound."""
+"""Seconds until a claim whose volume cannot be bound is tried again."""
 
 
 class Claim(NamedTuple):
@@ -43,7 +43,7 @@ class Volumes(Loop):
         self.watch("persistentvolumes", self._volume_changed)
 
     def stages_changed(self) -> None:
-        """Looks at the unbound claims again, because Stages may drive others than before."""
+        """Queues the unbound claims again, because Stages may now drive different ones."""
         self._look_at_unbound()
 
     def _look_at_unbound(self) -> None:
@@ -278,7 +278,7 @@ def _reference(claim: Object) -> Object:
     }
 
 
-# Match of claims and volumes, as the persistent volume controller finds a volume for a claim
+# Matching of claims and volumes, as in the persistent volume controller
 
 
 def _size_of(claim: Object) -> int:
@@ -303,7 +303,7 @@ def _is_reserved_for(volume: Object, claim: Object) -> bool:
 
 
 def mismatch(volume: Object, claim: Object) -> str:
-    """Reason for which a volume cannot be bound to a claim, in the words of the reference. Empty if there is none."""
+    """Reason why a volume cannot be bound to a claim, in the words of the reference. Empty if there is none."""
     spec, claim_spec, name = volume["spec"], claim["spec"], volume["metadata"]["name"]
     if "deletionTimestamp" in volume["metadata"]:
         return f'the volume is marked for deletion "{name}"'

@@ -47,7 +47,7 @@ def owned(obj: Object, owner: Object) -> bool:
 
 
 def from_template(template: Object, owner: Object, name: str = "") -> Object:
-    """Pod from a template, controlled by `owner`; with a generated name if none is given."""
+    """Pod from a template, controlled by `owner`. It gets a generated name if it has none."""
     template = copy.deepcopy(template)
     kept = template.get("metadata") or {}
     metadata: Object = {
@@ -134,8 +134,8 @@ def is_namespace_terminating(error: APIError) -> bool:
 
 
 async def slow_start(count: int, step: Callable[[int], Awaitable[object]]) -> None:
-    """Calls `step` with the numbers below `count`, in concurrent batches of 1, 2, 4 and at most AT_ONCE. A batch with a
-    failure is the last one. Its first error is raised after the batch has ended."""
+    """Calls `step` with the numbers below `count`, in concurrent batches of 1, 2, 4 and at most AT_ONCE. A failure ends
+    the batches. The first error is raised after its batch has ended."""
     done, size = 0, 1
     while done < count:
         batch = range(done, min(done + size, count))
@@ -147,7 +147,7 @@ async def slow_start(count: int, step: Callable[[int], Awaitable[object]]) -> No
 
 
 AT_ONCE = 8
-"""Writes that one controller begins in one turn of the event loop. More would make requests of clients wait."""
+"""Writes that one controller begins in one turn of the event loop. More would delay requests of clients."""
 
 
 class PodOwnerLoop(Loop):

@@ -13,7 +13,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.status import APIError
 
 STALE_SECONDS = 1.0
-"""Time after which a set looks again at claims that wait for their deletion."""
+"""Seconds after which a set checks again claims that wait for their deletion."""
 
 
 class StatefulSets(PodOwnerLoop):

@@ -51,7 +51,7 @@ PROBE_SECONDS = 2.0
 _PROXIED = len(("namespaces", "NAMESPACE", "pods", "NAME", "proxy"))
 """Parts of a path before those that a proxy passes on."""
 OUTPUT_LIMIT = 1024 * 1024
-"""Bytes of output that a container's command may leave in its log."""
+"""Maximum bytes of output that a container's command may leave in its log."""
 
 
 class KubeletAPI:
@@ -87,8 +87,8 @@ class KubeletAPI:
     async def _lines(
         self, pod: Object, container: str, handler: LogHandler | None, *, previous: bool
     ) -> list[str]:
-        """Lines of a log: those of the handler, of the annotation, of the container's command, or one that says
-        that the container is simulated."""
+        """Lines of a log: from the handler, the annotation or the container's command, or a line that says that the
+        container is simulated."""
         if handler is not None:
             lines = await self._threads.run(run_logs, handler, LogRequest(pod, container, previous))
             if lines is not None:
@@ -147,7 +147,7 @@ class KubeletAPI:
         return self._upgrade(ctx, pod, container, options, run)
 
     def _pass_probe(self, pod: Object, container: str) -> None:
-        """Makes a container ready whose probe notices that its file is back."""
+        """Makes a container ready when its probe finds its file again."""
         task = asyncio.ensure_future(scripting.set_ready(self._client, pod, container, True))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -161,7 +161,7 @@ class KubeletAPI:
 
         async def run(io: Io) -> Object:
             if ends.is_set():
-                # A command of `kubectl run -i` that ends at once is faster than its client, who gets its output.
+                # A command of `kubectl run -i` may end before its client attaches. The client still gets the output.
                 lines = await self._lines(pod, container, self.handlers.logs_of(pod), previous=False)
                 terminal = Terminal(io) if options.tty else io
                 await terminal.write("".join(f"{line}\n" for line in lines).encode())
@@ -227,7 +227,7 @@ class KubeletAPI:
         run: remotecommand.Run,
         ends: asyncio.Event | None = None,
     ) -> Answer:
-        """Upgrade of the connection. It ends with the container, unless `ends` says that the command ends both."""
+        """Upgrade of the connection. It ends with the container. If `ends` is set, the command ends both."""
 
         def lasts(newest: Object) -> bool:
             return is_running(newest, container) or (ends is not None and ends.is_set())

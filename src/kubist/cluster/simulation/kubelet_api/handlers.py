@@ -25,7 +25,7 @@ ExecResult = None | int | Output | tuple[Output, int] | Iterator[Output]
 
 
 THREADS = 64
-"""Handlers that run at a time. Further calls wait."""
+"""Maximum number of concurrent handlers. Further calls wait."""
 
 
 class Stdin:
@@ -170,7 +170,7 @@ class Registered(NamedTuple):
 
 
 class Handlers:
-    """Handlers of one server. Of several that match a pod, the last one counts."""
+    """Handlers of one server. If several match a pod, the last one wins."""
 
     def __init__(self) -> None:
         self._exec: list[Registered] = []

@@ -29,7 +29,7 @@ PROTOCOL = "portforward.k8s.io"
 TUNNEL = f"SPDY/3.1+{PROTOCOL}"
 WEBSOCKET_PROTOCOLS = ("v4.channel.k8s.io", "v4.base64.channel.k8s.io")
 PORT_LIMIT = 100
-"""Ports of one WebSocket."""
+"""Maximum number of ports of one WebSocket."""
 CONNECT_SECONDS = 10.0
 HEAD_LIMIT = 64 * 1024
 PIECE = 64 * 1024
@@ -38,7 +38,7 @@ _request_line = re.compile(rb"([A-Z]+) \S+ HTTP/1\.[01]\r?\n").match
 
 Write = Callable[[bytes], Awaitable[None]]
 PodNow = Callable[[], Object]
-"""Gives the pod as it is now, so that a change of its annotation counts for the next connection."""
+"""Returns the current pod, so that a change of its annotation applies to the next connection."""
 
 
 def answer(request: Request, pod: PodNow, problem: str) -> tuple[Answer, Conversation | None]:
@@ -222,7 +222,7 @@ class SpdyForward:
         return True
 
     def _expire(self, key: str) -> None:
-        """Drops half a pair whose other half did not come."""
+        """Drops half a pair whose other half did not arrive."""
         pair = self._pairs.pop(key)
         if pair.error is not None:
             pair.error.write(b"timed out waiting for streams")

@@ -24,7 +24,7 @@ LINGER_SECONDS = 5.0
 """Seconds that a SPDY client has to close the connection after the result."""
 FIRST_MESSAGE_SECONDS = 0.02
 """Seconds from the upgrade to the first message of version 5. client-go begins to read before its streams exist, and
-discards what it reads by then."""
+discards the messages that it reads by then."""
 V5 = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS = (
     V5,
@@ -63,7 +63,7 @@ def exit_status(code: int) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Streams that the client asks for."""
+    """Streams that the client requests."""
 
     stdin: bool
     stdout: bool

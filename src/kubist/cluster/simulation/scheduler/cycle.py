@@ -78,7 +78,7 @@ class Cycle:
         return refusal
 
     def search(self, start: int = 0) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
-        """Nodes that fit, refusals by node, and the number of nodes that were looked at from the start index on."""
+        """Nodes that fit, refusals by node, and the number of nodes examined, beginning at the start index."""
         nodes = list(self.snapshot.nodes.values())
         if start:
             start %= len(nodes)

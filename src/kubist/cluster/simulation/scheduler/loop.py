@@ -24,9 +24,9 @@ from kubist.storage.cache.cache import Change, Entry
 
 LONGEST_MESSAGE = 1024
 NO_DEVICES = "no new claims to deallocate"
-"""Words of kube-scheduler's plugin for dynamic resources, before those of preemption."""
+"""Message of kube-scheduler's plugin for dynamic resources, which precedes that of preemption."""
 NO_STATE = "not found"
-"""Words of the same plugin about a pod that was rejected before any node was checked. Preemption is not tried."""
+"""Message of the same plugin about a pod that was rejected before any node was checked. Preemption is not tried."""
 _FINISHED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 
 
@@ -282,7 +282,7 @@ class Scheduler(Loop):
 
 
 class Unschedulable(Exception):
-    """No node fits. `refusals` are those of the nodes that were looked at."""
+    """No node fits. `refusals` are those of the nodes that were examined."""
 
     def __init__(self, message: str, plugins: Iterable[str], refusals: dict[str, Refusal]) -> None:
         super().__init__(message)
@@ -291,7 +291,7 @@ class Unschedulable(Exception):
 
 
 def _for_scheduling(node: Object) -> tuple[object, ...]:
-    """Parts of a node that decide about pods."""
+    """Parts of a node that affect scheduling."""
     spec, status = node["spec"], node.get("status") or {}
     return (
         node["metadata"]["uid"],
@@ -302,7 +302,7 @@ def _for_scheduling(node: Object) -> tuple[object, ...]:
     )
 
 
-# Unschedulable pods: which changes can help them, and when they are tried again
+# Unschedulable pods: which changes can make them schedulable, and when they are tried again
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 10.0
 """Back-off of a pod after attempts without success, in seconds."""

@@ -1,4 +1,4 @@
-"""Preemption: pods of lower priority that must go so that a pod fits on a node."""
+"""Preemption: pods of lower priority that must be evicted so that a pod fits on a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
 @dataclass
 class Candidate:
-    """A node, and the pods that must go, the most important one first."""
+    """A node, and the pods to evict, the most important one first."""
 
     node: str
     victims: list[PodInfo]
@@ -59,7 +59,7 @@ def find_candidate(
     refusals: dict[str, Refusal],
     budgets: list[Budget],
 ) -> tuple[Candidate | None, str]:
-    """Best node to make room on, or the reason why there is none."""
+    """Best node on which to make room, or the reason why there is none."""
     if pod.spec.get("preemptionPolicy") == "Never":
         return None, NEVER
     nominated = refusals.get(pod.nominated)

@@ -11,7 +11,7 @@ from kubist.model.meta.object import Object
 from kubist.model.meta.quantity import parse_quantity
 
 CENSUSES = 256
-"""Maximum number of sets of pods whose members are counted continuously."""
+"""Maximum number of sets of pods that are counted continuously."""
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 

@@ -1,4 +1,4 @@
-"""Limits of a simulated command: no script of a client takes much memory or keeps the server busy."""
+"""Limits of a simulated command: no client's script can take much memory or keep the server busy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Limits:
     steps: int
     """Commands of a script, or of one line of an interactive shell."""
     work: int
-    """Characters of scripts that are parsed, and files and variables that commands look at."""
+    """Characters of scripts that are parsed, and files and variables that commands inspect."""
 
 
 EXEC = Limits(script=64 * 1024, word=128 * 1024, words=2 * 1024 * 1024, steps=10_000, work=20_000_000)
@@ -43,11 +43,11 @@ class Budget:
         self.renew()
 
     def renew(self) -> None:
-        """Begins anew, for the next line of an interactive shell."""
+        """Resets the limits for the next line of an interactive shell."""
         self.steps, self.work = self.limits.steps, self.limits.work
 
     def step(self) -> None:
-        """Takes a command."""
+        """Counts a command."""
         self.steps -= 1
         if self.steps < 0:
             raise Unsupported("a script that long")
@@ -64,5 +64,5 @@ class Budget:
             raise Unsupported("a script that takes so long")
 
     def copy(self, size: int) -> None:
-        """Takes the copying of characters or bytes."""
+        """Counts the copying of characters or bytes."""
         self.spend(size // COPIED_AT_ONCE + 1)

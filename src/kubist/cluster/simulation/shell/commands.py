@@ -246,7 +246,7 @@ PREFIXES = ("busybox", "nohup", "tini", "dumb-init")
 BUILTINS = frozenset(
     [":", "[[", "break", "cd", "command", "continue", "exec", "exit", "export", "set", "trap", "unset"]
 )
-"""Commands that are no programs."""
+"""Commands that are not programs."""
 COMMANDS: dict[str, Command] = {
     **dict.fromkeys(SHELLS, _sh),
     **dict.fromkeys(PREFIXES, _true),

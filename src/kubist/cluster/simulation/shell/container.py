@@ -14,9 +14,9 @@ from kubist.cluster.simulation.shell.file_store import UNKNOWN, File, Files
 from kubist.model.meta.object import Object
 
 LONGEST_SLEEP = 24 * 60 * 60.0
-"""Seconds after which a command that really waits goes on."""
+"""Maximum seconds of one sleep of a command that really waits."""
 PIPE_LIMIT = 1024 * 1024
-"""Bytes that a command may write into a pipe. The next command starts when it has ended."""
+"""Maximum bytes that a command may write into a pipe. The next command starts when it has ended."""
 
 
 class Io(Protocol):
@@ -119,7 +119,7 @@ class Container:
     prompt: str = ""
     """Text that an interactive shell writes before it reads a line."""
     probed: str = ""
-    """Path that the HTTP readiness probe of the container asks for."""
+    """Path that the HTTP readiness probe of the container requests."""
     answers_probe: bool | None = None
     """Whether the file at that path exists. None if no command moved it."""
     foresees: bool = False
@@ -127,7 +127,8 @@ class Container:
     its image may have are then not known, and a script that depends on them is Unsupported."""
     budget: Budget = field(default_factory=lambda: Budget(EXEC))
     reads: int = 0
-    """Number of times that commands read the time or a file, so that a loop may end although it changes nothing."""
+    """Number of times that commands read the time or a file, because such a loop may end although it changes
+    nothing."""
 
     async def read(self) -> bytes:
         """Stdin of the outermost shell."""
@@ -143,7 +144,7 @@ class Container:
             await asyncio.sleep(0)
 
     def doubt(self, what: str) -> None:
-        """Raises Unsupported if the image may have something that is not known."""
+        """Raises Unsupported if the result depends on unknown content of the image."""
         if self.foresees:
             raise Unsupported(what)
 

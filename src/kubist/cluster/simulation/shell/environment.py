@@ -12,12 +12,12 @@ from kubist.cluster.simulation.shell.budget import EXEC
 from kubist.model.meta.object import Object
 
 ENVIRONMENT_LIMIT = 2 * 1024 * 1024
-"""Characters of all environment variables. Further ones are left out."""
+"""Maximum characters of all environment variables. Further ones are left out."""
 FILES_LIMIT = 16 * 1024 * 1024
-"""Bytes of all files of volumes. Further ones are left out."""
+"""Maximum bytes of all files of volumes. Further ones are left out."""
 TERMINATION_LOG = "/dev/termination-log"
 WORDS_LIMIT = 1000
-"""Words of a container's command and arguments that can be simulated."""
+"""Maximum number of words in a simulated command with its arguments."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _reference = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 

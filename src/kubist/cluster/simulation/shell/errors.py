@@ -46,4 +46,4 @@ class Endless(Exception):
 
 
 class Late(Exception):
-    """The deadline of `timeout` has come."""
+    """The deadline of `timeout` has passed."""

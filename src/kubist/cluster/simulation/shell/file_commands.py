@@ -100,7 +100,7 @@ async def _touch(shell: Shell, words: list[str]) -> Result:
 
 
 async def _mv(shell: Shell, words: list[str]) -> Result:
-    """Moves one file. The file that an HTTP probe asks for counts as present."""
+    """Moves one file. The file that an HTTP probe requests counts as present."""
     options, names = _options(words)
     if len(names) != 2 or options - {"v", "f", "n"}:
         raise Unsupported(f"mv {' '.join(words)}")

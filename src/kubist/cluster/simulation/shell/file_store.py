@@ -10,13 +10,13 @@ from kubist.cluster.simulation.shell.errors import NoSpace
 from kubist.model.meta.object import Object
 
 CONTAINER_LIMIT = 16 * 1024 * 1024
-"""Bytes of files that a container may hold."""
+"""Maximum bytes of files in a container."""
 TOTAL_LIMIT = 64 * 1024 * 1024
-"""Bytes of files of all containers of a server."""
+"""Maximum bytes of files in all containers of a server."""
 ALWAYS = ("/", "/tmp")
 """Directories that always exist."""
 FILE_OVERHEAD = 256
-"""Bytes that each file counts besides its content."""
+"""Bytes that each file counts in addition to its content."""
 
 
 class File(NamedTuple):
@@ -50,7 +50,7 @@ class Files:
             self.directories.add(path)
 
     def check_room(self, size: int) -> None:
-        """Raises NoSpace if this many bytes more are too many."""
+        """Raises NoSpace if there is no room for this many more bytes."""
         if size > 0 and (self.size + size > CONTAINER_LIMIT or self._store.size + size > TOTAL_LIMIT):
             raise NoSpace
 

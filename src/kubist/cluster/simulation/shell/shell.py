@@ -19,7 +19,7 @@ CANNOT_RUN = 126
 """Exit code of commands that cannot be simulated: a shell's code for a command that cannot be executed."""
 LINE_LIMIT = 64 * 1024
 LONG_SCRIPT = 4096
-"""Characters from which a script is parsed in a worker thread."""
+"""Length in characters from which a script is parsed in a worker thread."""
 DIRECTORIES = ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")
 """Directories of programs."""
 _MATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[^\sA-Za-z0-9_$]+")
@@ -173,7 +173,7 @@ class Shell:
         finally:
             self.budget.depth -= 1
             if words != ["exec"]:
-                # The redirections of `exec` without a command stay.
+                # The redirections of `exec` without a command remain in effect.
                 self.streams = streams
 
     async def _redirected(self, command: Command) -> Streams:
@@ -390,7 +390,7 @@ class Shell:
 
 
 async def separately(run: Coroutine[Any, Any, int]) -> int:
-    """Exit code of a shell of its own, which `exit` ends."""
+    """Exit code of a separate shell, which `exit` ends."""
     try:
         return await run
     except Exit as end:

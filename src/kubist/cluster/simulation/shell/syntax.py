@@ -164,7 +164,7 @@ class _Parser:
         return self.for_() if self.take_keyword("for") else None
 
     def until(self, end: str) -> Script:
-        """Pipelines up to a word, which is read, too."""
+        """Pipelines up to and including a word."""
         lines = self.sequence(end)
         self.at += len(end)
         return lines
@@ -284,7 +284,7 @@ class _Parser:
         return Unsupported(self.peek()) if self.peek() else Incomplete("a script that ends so")
 
     def up_to(self, end: str) -> str:
-        """Text up to the next `end`, which is read, too."""
+        """Text up to the next `end`, which is consumed."""
         start, place = self.at, self.text.find(end, self.at)
         if place < 0:
             raise Incomplete(f"unterminated {end}")

@@ -1,4 +1,4 @@
-"""Addresses that templates ask for: those of nodes, and unused ones for pods."""
+"""Addresses for templates: those of nodes, and unused ones for pods."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Addresses:
         return self._addresses[key]
 
     def _unused(self, network: str) -> str:
-        """The next address that no pod had when the present round over the network began."""
+        """The next address that was free when the present round through the network began."""
         for _ in range(2):
             address = next(self._free.get(network, iter(())), None)
             if address is not None:

@@ -25,7 +25,7 @@ _TIMES = frozenset((*_STAMPS.split(), *_CONDITION_TIMES.split()))
 
 
 class Subject:
-    """Object that is compared with Stages, at one time."""
+    """Object that is compared with Stages at one moment."""
 
     __slots__ = ("_cel", "now", "obj", "random")
 

@@ -91,7 +91,7 @@ class Template:
 
 
 def _split(source: str) -> Iterator[str | tuple[int, list[Token]]]:
-    """Text, and the line and tokens of actions, with the white space trimmed that `{{-` and `-}}` ask for."""
+    """Text, and the line and tokens of actions. `{{-` and `-}}` trim white space."""
     at, trim = 0, False
     while True:
         start = source.find("{{", at)

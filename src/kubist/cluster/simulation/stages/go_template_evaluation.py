@@ -306,7 +306,7 @@ def _yaml(value: Any, indent: Any = 0) -> str:
 
 
 def _dict(*items: Any) -> dict[str, Any]:
-    """Keys and values in turn. A last key without a value gets an empty string."""
+    """Map of alternating keys and values. A last key without a value gets an empty string."""
     values = (*items[1::2], "")
     return {text_of(key): value for key, value in zip(items[::2], values, strict=False)}
 

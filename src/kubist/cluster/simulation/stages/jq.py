@@ -129,7 +129,7 @@ def _path(text: str, start: int) -> tuple[list[Step], int]:
 
 
 def _refused(text: str, at: int) -> StageError:
-    """Error of the rest of an expression, which is malformed or outside of the subset."""
+    """Error for the rest of an expression, which is malformed or outside the subset."""
     return (
         unsupported(shortened(text[at:])) if at < len(text) else StageError("the expression ends too early")
     )

@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 MAX_SOURCE = 100_000
-"""Characters of one expression or template."""
+"""Maximum length in characters of one expression or template."""
 MAX_DEPTH = 50
-"""Nesting of brackets and blocks in an expression or template."""
+"""Maximum nesting of brackets and blocks in an expression or template."""
 MAX_STEPS = 100_000
-"""Operations of one evaluation."""
+"""Maximum number of operations in one evaluation."""
 MAX_SIZE = 1 << 18
-"""Characters or items of one value that an evaluation makes."""
+"""Maximum characters or items of one value that an evaluation makes."""
 
 
 class StageError(ValueError):
@@ -23,7 +23,7 @@ class StageError(ValueError):
 
 
 def unsupported(construct: str) -> StageError:
-    """Error of a construct of jq or Go templates that Kubist does not play."""
+    """Error for a construct of jq or Go templates that Kubist does not support."""
     return StageError(
         f"{construct} is not supported: run kwok itself against this server for Stages that use it"
     )

@@ -31,7 +31,7 @@ SEED = 0
 GOVERNED = ("pods", "nodes", "persistentvolumeclaims")
 """Resources whose objects a controller leaves to Stages."""
 REPETITIONS = 10
-"""Number of times that a Stage may be played for one object in a row without delay. Then it waits for PAUSE."""
+"""Maximum number of times in a row that a Stage is played for one object without delay. Then it waits for PAUSE."""
 PAUSE = 1.0
 RETRIED = (409, 429, 500, 503, 504)
 """HTTP codes after which a step is tried again."""
@@ -144,7 +144,7 @@ class Stages(Loop):
             self.queue.add(Ref(collection.kind.prefix, key))
 
     def _give_home(self, change: Change) -> None:
-        """Looks again at the pods that are bound to a new node."""
+        """Queues the pods that are bound to a new node."""
         if change.old is None and change.new is not None:
             for ref in self._homeless.pop(change.new.name, ()):
                 self._jobs.pop(ref, None)
@@ -163,7 +163,7 @@ class Stages(Loop):
                 self._complain(obj, "InvalidStage", f"The Stage is not used: {error}")
 
     def _arrange(self) -> None:
-        """Sorts the Stages by resource. Objects of resources whose Stages changed are looked at again."""
+        """Sorts the Stages by resource. Objects of resources whose Stages changed are queued again."""
         stages = {**self._of_files, **self._of_objects}
         by_kind: dict[tuple[str, str], list[Stage]] = {}
         for stage in stages.values():
@@ -243,7 +243,7 @@ class Stages(Loop):
         self._histories.pop(key, None)
 
     def _end_job(self, key: Ref) -> None:
-        """Forgets the plan for an object, also that a pod waits for its node."""
+        """Forgets the plan for an object, including a pod's wait for its node."""
         job = self._jobs.pop(key, None)
         if job is None or not job.missing_node:
             return

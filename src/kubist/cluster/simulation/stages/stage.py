@@ -108,7 +108,7 @@ class Stage:
 
 
 class Lifecycle:
-    """Stages of one resource: which one comes next for an object, and whether they drive it."""
+    """Stages of one resource: the next one for an object, and whether they drive it."""
 
     def __init__(self, stages: Iterable[Stage]) -> None:
         self.stages = tuple(

@@ -1,7 +1,7 @@
 """Field set of the creator: all fields of the object except zero values and never-owned fields.
 
-Rule: the result is that of a comparison with an empty object (`compare.py`), without the fields that this endpoint
-never sets and those that nobody owns. `tests/patch/apply/test_created.py` compares both.
+Rule: the result equals a comparison with an empty object (`compare.py`), without the fields that this endpoint never
+sets and the fields that nobody owns. `tests/patch/apply/test_created.py` compares both.
 
 Optimisation: each schema gets a function that caches the result by shape, as in `whole.py`.
 
