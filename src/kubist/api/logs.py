@@ -51,12 +51,12 @@ def set_verbosity(verbosity: int) -> None:
 
 
 def is_slow(ctx: Context, seconds: float) -> bool:
-    """Whether the response took long. `seconds`: until it began."""
+    """Whether the response is slow. `seconds`: time until it started."""
     return seconds - ctx.requested_wait > SLOW_SECONDS
 
 
 def answered(ctx: Context, status: int, seconds: float, *, slow: bool) -> None:
-    """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: until it ended."""
+    """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: time until it ended."""
     access.log(
         logging.WARNING if slow else logging.INFO,
         "slow request" if slow else "request",
@@ -124,7 +124,7 @@ def _quoted(text: str) -> str:
 
 
 LONGEST_TEXT = 256
-"""Characters by which `Seldom` distinguishes texts."""
+"""Number of leading characters by which `Seldom` distinguishes texts."""
 
 
 class Seldom:
