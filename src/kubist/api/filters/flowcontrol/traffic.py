@@ -1,7 +1,7 @@
 """Traffic: counters of the requests of one FlowSchema at its priority level, for the metrics of flow control.
 
-A request of one seat that starts at once and takes less than five milliseconds costs three additions. What follows
-from the counters of other requests is computed when /metrics is requested (`Traffic.totals`).
+A one-seat request that starts at once and takes less than five milliseconds costs three additions. Metrics that can be
+derived from other counters are computed when /metrics is requested (`Traffic.totals`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Traffic:
             (b"X-Kubernetes-PF-PriorityLevel-UID", level.uid.encode()),
         ]
         self.exempt_seat: ExemptSeat | None = None
-        """Seat that requests share if the level is exempt."""
+        """Shared seat of the requests if the level is exempt."""
         self.executing = 0
-        """Requests that are executed; of watches, the initial part."""
+        """Executing requests. A watch counts until its initial events are sent."""
         self.wide_seats = 0
-        """Seats that are occupied, except one for each executing request."""
+        """Occupied seats beyond one for each executing request."""
         self.queued = 0
         self.queued_seats = 0
         self.executions = samples(SECONDS)
@@ -64,7 +64,7 @@ class Traffic:
         """Estimated seats of requests that need more than one."""
         self.watch_counts = samples(WATCHES)
         self.waits = {True: samples(SECONDS), False: samples(SECONDS)}
-        """Waits in a queue, of requests that were executed and that were not."""
+        """Waits in a queue, by whether the request was then executed."""
         self.queue_lengths = samples(QUEUE_LENGTHS)
         self.rejections: dict[str, int] = {}
         self.no_accommodation = 0
@@ -80,7 +80,7 @@ class Traffic:
         self.rejections[reason] = self.rejections.get(reason, 0) + 1
 
     def totals(self) -> dict[str, list[float]]:
-        """All counters by metric and label values, in a form that can be added to those of other processes."""
+        """All counters by metric and label values, in a form that can be added to the counters of other processes."""
         finished = sum(self.executions[:-1]) + sum(self.watch_executions[:-1])
         dispatched = finished + self.executing
         arrived = dispatched + self.queued + sum(self.rejections.values())
@@ -89,7 +89,7 @@ class Traffic:
         seats[0] += single
         seats[-1] += single
         if self.level.queue_count:
-            # The reference puts every request of such a level into a queue, if only for a moment.
+            # kube-apiserver puts every request of such a level into a queue, if only for a moment.
             at_once = dispatched - sum(waits[:-1])
             waits[1] += at_once
             lengths[1] += at_once
