@@ -62,7 +62,7 @@ VERBS: dict[str, Callable[[ResourceRequest], Awaitable[Answer]]] = {
     "watch": watch,
 }
 OWN_FAULTS = ("InternalError", "ServiceUnavailable")
-"""Reasons of errors that the server causes, not the request. They are logged."""
+"""Status reasons of errors that are the server's fault, not the client's. They are logged."""
 NOT_FOUND = Response(
     404,
     [(b"Content-Type", b"text/plain; charset=utf-8"), (b"X-Content-Type-Options", b"nosniff")],
@@ -104,7 +104,7 @@ class API:
         self.kubelet: Kubelet | None = None
         self.paths = paths
         self.chores = chores
-        """Whether this process runs the tasks that only one process of a server runs (control loops, CRDs,
+        """Whether this process runs the tasks that only one process of a server may run (control loops, CRDs,
         bootstrap, repairs)."""
         self.clock = clock
         self.cluster = ObjectClient(self)
@@ -171,7 +171,7 @@ class API:
 
     def _log(self, ctx: Context, answer: Answer, began: float, seconds: float) -> None:
         """Logs the request. With request logging on, a stream is logged when it ends; otherwise only slow requests are
-        logged. A stream may last: it is slow if it began late."""
+        logged. A stream is slow if it started late, however long it lasts."""
         slow = seconds - ctx.requested_wait > logs.SLOW_SECONDS
         if not isinstance(answer, Stream) or not self._logs_all:
             logs.answered(ctx, answer.status, seconds, slow=slow)
@@ -296,7 +296,7 @@ _WARNING_CUT = 256
 
 
 def fitting(warnings: list[str]) -> list[str]:
-    """Warnings that fit in a response. If they are too long in total, each is cut to _WARNING_CUT characters."""
+    """Warnings that fit in a response. If they are too long in total, each is truncated to _WARNING_CUT characters."""
     if sum(map(len, warnings)) <= _WARNINGS_TOTAL:
         return warnings
     cut: list[str] = []
@@ -311,7 +311,7 @@ def fitting(warnings: list[str]) -> list[str]:
 
 
 def escaped(text: str) -> bytes:
-    """Text of a warning, escaped for its quotes."""
+    """Text of a warning, escaped for a quoted string."""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     return "".join(char if char.isprintable() else " " for char in text).encode()
 
@@ -325,7 +325,7 @@ def failure_page(uri: str, why: str) -> Response:
 
 
 _LONGEST_URI = 8192
-"""Characters of a URI that an error page shows. It shows them twice, escaped."""
+"""Maximum number of URI characters on an error page, which contains the URI twice, escaped."""
 
 
 def malformed_page(request: Request, info: requests.RequestInfo) -> Response:

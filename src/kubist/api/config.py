@@ -30,7 +30,7 @@ class Config:
         authorization_mode=("RBAC",)
         etcd_servers=()          URLs of etcd servers, which replace `data_dir`; needs `kubist[etcd]`
 
-    Settings with a flag of the same name have its meaning: `kubist apiserver --help` describes them.
+    A setting named like a flag means the same as the flag: `kubist apiserver --help` describes the flags.
     """
 
     bind_address: str = "0.0.0.0"
@@ -96,14 +96,14 @@ class Config:
     data_dir: str = ""
     """Directory of the SQLite store. Empty, without etcd: in memory only."""
     snapshot: str = ""
-    """File of a snapshot or of `kubist backup`, from which a server in memory starts. The file is not changed."""
+    """Snapshot or `kubist backup` file that an in-memory server starts from. The server does not change the file."""
     etcd_servers: tuple[str, ...] = ()
     etcd_cafile: str = ""
     etcd_certfile: str = ""
     etcd_keyfile: str = ""
     etcd_prefix: str = "/registry"
     etcd_compaction_interval: float = 300.0
-    """Seconds of history that etcd keeps. 0: this server does not compact etcd."""
+    """Seconds of history that etcd keeps after compaction. 0: this server does not compact etcd."""
     endpoint_reconciler_type: str = "lease"
     """Endpoints of the Service kubernetes. `lease`: all servers on one etcd; `none`: not maintained by this
     server; `master-count`: the server writes its own address at start."""
@@ -125,7 +125,7 @@ class Config:
     allow_privileged: bool = False
 
     admission_control: tuple[str, ...] = ()
-    """Admission plugins to run, and no others. Empty: the default plugins."""
+    """The only admission plugins to run. Empty: the default plugins."""
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
     admission_control_config_file: str = ""
@@ -141,7 +141,8 @@ class Config:
     min_request_timeout: int = 1800
     request_timeout: int = 60
     shutdown_delay_duration: float = 0.0
-    """Seconds between a signal to stop and the stop. Meanwhile requests are answered and /readyz fails."""
+    """Seconds between a termination signal and the shutdown. Meanwhile the server answers requests, and /readyz
+    fails."""
     audit_log_path: str = ""
     audit_log_maxsize: int = 100
     audit_log_maxbackup: int = 100
@@ -149,7 +150,7 @@ class Config:
     audit_log_compress: bool = False
     audit_policy_file: str = ""
     audit_webhook_config_file: str = ""
-    """Kubeconfig of a server that takes audit events in batches."""
+    """Kubeconfig of the webhook that receives audit events in batches."""
     audit_webhook_batch_buffer_size: int = 10_000
     audit_webhook_batch_max_size: int = 400
     audit_webhook_batch_max_wait: float = 30.0
@@ -166,7 +167,7 @@ class Config:
     verbosity: int = 0
     logging_format: str = "text"
     flagz: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Flags of the command line without a setting here, as /flagz shows them."""
+    """Command-line flags without a setting here, as /flagz shows them."""
 
     controllers: tuple[str, ...] = ()
     """Control loops that `serve` runs. Empty for a bare API server."""
@@ -186,23 +187,23 @@ class Config:
     workload_node_capacity: dict[str, str] = field(default_factory=dict)
     """Size of simulated nodes, such as `{"cpu": "4", "pods": "110"}`. Other resources keep their default amounts."""
     workload_node_labels: dict[str, str] = field(default_factory=dict)
-    """Further labels of simulated nodes. `{i}` is the number of the node, `{i%3}` its remainder by 3."""
+    """Additional labels of simulated nodes. `{i}` is the number of the node, `{i%3}` that number modulo 3."""
     simulated_nodes: int = 0
     """Number of simulated nodes of a bare API server, whose scheduler and controllers run elsewhere."""
     test_bench: bool = False
     """Serves /kubist/v1/: control over this server for tests."""
     clusters: bool = False
-    """Serves further, isolated clusters below /clusters/NAME, which /kubist/v1/clusters creates."""
+    """Serves additional, isolated clusters below /clusters/NAME. /kubist/v1/clusters creates them."""
     clusters_idle_timeout: float = 600.0
-    """Seconds without a request and without a watch after which a cluster on disk is unloaded. 0: never."""
+    """Seconds without a request or watch after which a cluster on disk is unloaded. 0: never."""
     url_prefix: str = ""
-    """Path of this server on another one's port: `/clusters/NAME`. Links in responses start with it."""
+    """Path of this server on the port of another server: `/clusters/NAME`. Links in responses start with it."""
 
     def __new__(cls, *_: Any, **settings: Any) -> Config:
         """Rejects unknown settings with a hint."""
         for name in settings:
             if name not in cls.__dataclass_fields__:
-                # Saves start-up time: needed for a mistake only.
+                # Saves start-up time: needed only for an unknown setting.
                 from kubist.base.hints import did_you_mean
 
                 hint = did_you_mean(name, cls.__dataclass_fields__)

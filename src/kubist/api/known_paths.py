@@ -2,12 +2,12 @@
 
 Rule: `request.parse` and `request.parse_query` turn a request line into its parts. This module adds no rule.
 
-Optimisation: most lines equal an earlier line, or differ from one only in the object name at the end. So there are
-two bounded caches. One has whole lines. The other has path templates such as `/api/v1/namespaces/a/pods/{name}`:
-the parts of all lines below one directory, which need only the name filled in.
+Optimisation: most lines equal an earlier line, or differ from one only in the object name at the end. There are two
+bounded caches. One holds whole lines. The other holds path templates such as `/api/v1/namespaces/a/pods/{name}`: the
+parsed lines below one directory, without the object name.
 
-Gain: the line of a get takes 10,800 instructions instead of 17,500, that of a list 5,400 instead of 26,400. A get
-takes about 105,000 in all, without transport (`benchmarks/optimisations.py`). `tests/test_known_paths.py` compares
+Gain: parsing the line of a get takes 10,800 instructions instead of 17,500, and of a list 5,400 instead of 26,400. A
+whole get takes about 105,000, without transport (`benchmarks/optimisations.py`). `tests/test_known_paths.py` compares
 `read` with the plain parser.
 """
 
@@ -58,7 +58,7 @@ _line = bounded_cache(entries=1024, key_length=LONGEST_LINE)(_parsed)
 
 @bounded_cache(entries=1024, key_length=LONGEST_LINE)
 def _template(method: str, directory: str, raw_query: str) -> tuple[RequestInfo, dict[str, str]] | None:
-    """Parts of all lines that end with an object name in `directory`; their path and parts lack the name.
+    """Parsed form of the lines that end with an object name in `directory`. Its path and parts lack the name.
 
     None if the last segment of such a line is not an object name but a resource, subresource or namespace.
     """

@@ -51,7 +51,7 @@ def set_verbosity(verbosity: int) -> None:
 
 
 def answered(ctx: Context, status: int, seconds: float, *, slow: bool) -> None:
-    """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: until it ended."""
+    """Logs a request: as a warning if it was slow, otherwise as information. `seconds`: time until it ended."""
     access.log(
         logging.WARNING if slow else logging.INFO,
         "slow request" if slow else "request",
@@ -119,7 +119,7 @@ def _quoted(text: str) -> str:
 
 
 LONGEST_TEXT = 256
-"""Characters by which `Seldom` distinguishes texts."""
+"""Number of leading characters by which `Seldom` distinguishes texts."""
 
 
 class Seldom:

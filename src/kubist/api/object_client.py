@@ -87,7 +87,7 @@ class ObjectClient:
         return other
 
     def shared(self, kind: type[State]) -> State:
-        """The one object of a class that all control loops of this server share. It is made on first use."""
+        """The instance of a class that all control loops of this server share. It is created on first use."""
         state: State | None = self._shared.get(kind)
         if state is None:
             state = self._shared[kind] = kind()
@@ -215,8 +215,8 @@ class ObjectClient:
         user: User | None = None,
     ) -> None:
         """Patches an object or subresource like PATCH. `kind` is the media type. Server-side apply creates the object
-        if it does not exist, and takes over fields of other managers. With a `user` the request is authorized for that
-        user and made in its name."""
+        if it does not exist, and takes over fields of other managers. With a `user`, the request is authorized for that
+        user and made in the user's name."""
         query = {"fieldManager": self._actor.field_manager}
         if kind == APPLY:
             query["force"] = "true"

@@ -18,7 +18,7 @@ MOST = 5_000
 STEPS = 50_000
 """Maximum number of combinations checked for a rule. A rule that needs more counts as not covered."""
 MOST_HELD = 4_096
-"""Maximum number of the user's rules that count, after rules that differ in one field are merged."""
+"""Maximum number of a user's rules that are considered, after rules that differ in one field are merged."""
 FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _merged(rules: Iterable[Object]) -> list[Object]:
-    """Fewer rules with the same permissions: rules that differ in one field are merged."""
+    """Fewer rules with the same permissions. Rules that differ in one field are merged."""
     merged = [{field: tuple(dict.fromkeys(rule.get(field) or ())) for field in FIELDS} for rule in rules]
     for field in FIELDS:
         joined: dict[tuple[Any, ...], dict[str, None]] = {}

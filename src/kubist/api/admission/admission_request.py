@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Resource that a request matches, as requested or as an equivalent resource, and the kind of its objects."""
+    """Resource that a rule matched, either the requested one or an equivalent one, and the kind of its objects."""
 
     resource: Resource
     kind: Kind
@@ -50,8 +50,7 @@ class AdmissionRequest:
         *,
         settled: bool = False,
     ) -> None:
-        """`settled` means that `new` is in its final form. It then gets the resourceVersion of `old` if it has
-        none."""
+        """`settled`: `new` is in its final form. If it has no resourceVersion, it gets that of `old`."""
         self.ctx = ctx
         self.old = _as_asked(ctx, old)
         self.new = _as_asked(ctx, new)
@@ -177,7 +176,7 @@ class AdmissionRequest:
         return options
 
     def namespace_labels(self) -> dict[str, str] | None:
-        """Labels of the request's namespace; for a Namespace object its new labels. None if the namespace does not
+        """Labels of the request's namespace, or the new labels of a Namespace object. None if the namespace does not
         exist."""
         if self.of_namespaces and not self.subresource and self.operation != DELETE:
             labels: dict[str, str] = (self.new or {"metadata": {}})["metadata"].get("labels") or {}

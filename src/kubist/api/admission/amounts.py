@@ -28,7 +28,7 @@ def add(total: Amounts, more: Amounts) -> None:
 
 
 def raise_to(total: Amounts, floor: Amounts) -> None:
-    """Raises each amount in `total` to that of `floor`."""
+    """Raises each amount in `total` to at least the amount in `floor`."""
     for name, amount in floor.items():
         current = total.get(name)
         if current is None or amount > current:
@@ -40,8 +40,8 @@ def mask(amounts: Amounts, names: Iterable[str]) -> Amounts:
 
 
 def pod_requests(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
-    """Total requests of a pod: the sum of its containers, or the peak of its init containers if that is higher.
-    With `running`, resources allocated according to the status count as well."""
+    """Total requests of a pod: the sum of its containers, or the peak of its init containers if that is higher. With
+    `running`, resources that the status reports as allocated count too."""
     total = _aggregate(pod, "requests", running)
     if overhead:
         add(total, read(pod["spec"].get("overhead")))
@@ -49,7 +49,7 @@ def pod_requests(pod: Object, *, running: bool = False, overhead: bool = True) -
 
 
 def pod_limits(pod: Object, *, running: bool = False, overhead: bool = True) -> Amounts:
-    """Total limits of a pod, computed as `pod_requests`. Overhead is added only to limits that are set."""
+    """Total limits of a pod, computed like `pod_requests`. Overhead is added only to limits that are set."""
     total = _aggregate(pod, "limits", running)
     if overhead:
         extra = read(pod["spec"].get("overhead"))

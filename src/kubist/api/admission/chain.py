@@ -52,8 +52,8 @@ class Admission:
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self.plugins = list(plugins)
         self.durations: dict[tuple[str, str, bool], list[float]] = {}
-        """(operation, admit or validate, whether it was rejected) → number of phases for each bucket of PHASE_BUCKETS
-        and above, and their seconds in total."""
+        """(operation, admit or validate, whether it was rejected) → number of phases in each bucket of PHASE_BUCKETS
+        and above, then their total duration in seconds."""
         self._routes: BoundedCache[tuple[str, str, str, str], Route] = BoundedCache(
             entries=4096, key_length=512
         )
@@ -103,7 +103,7 @@ class Admission:
     async def _take(
         self, steps: list[Step], ctx: Context, new: Object | None, old: Object | None, phase: str
     ) -> None:
-        """Takes the steps of a phase and records its duration."""
+        """Runs the steps of a phase and records its duration."""
         long = len(ctx.request.body) > LONG
         began = perf_counter()
         rejected = True

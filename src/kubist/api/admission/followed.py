@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Followed(Generic[T]):
-    """`make` applied to the objects of a resource, kept up to date by the change feed. Costs nothing between
+    """Results of `make` for the objects of a resource, kept up to date by the change feed. It costs nothing between
     changes."""
 
     def __init__(self, registry: Registry, group: str, resource: str, make: Callable[[Object], T]) -> None:

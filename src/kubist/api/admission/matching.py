@@ -19,7 +19,8 @@ EXEMPT = frozenset(
         "MutatingAdmissionPolicyBinding",
     )
 )
-"""Kinds of admission itself. Webhooks and policies skip them, so that a bad configuration can always be removed."""
+"""Kinds that configure admission. Webhooks and policies skip them, so that a bad configuration can always be
+removed."""
 
 
 def exempt(kind: str, group: str) -> bool:
@@ -39,7 +40,7 @@ class Criteria:
         self.objects = label_selector(spec.get("objectSelector") or {})
 
     def match(self, request: AdmissionRequest) -> Target | None:
-        """Target that matches the request, or None. Raises 404 if the match depends on a namespace that does not
+        """Target with which the request matches, or None. Raises 404 if the match depends on a namespace that does not
         exist."""
         if not self.objects.empty and not self._selects(request):
             return None

@@ -1,4 +1,4 @@
-"""Order of the admission plugins, the plugins that a configuration enables, and their settings."""
+"""Admission plugins: their order, the enabled plugins of a configuration, and their settings."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ _CONFIGURATION_GROUP = "apiserver.config.k8s.io"
 
 
 def _settings(file: str) -> dict[str, Object]:
-    """Settings by plugin name from an AdmissionConfiguration, inline or in further files. Raises ValueError for an
+    """Settings by plugin name from an AdmissionConfiguration, inline or in separate files. Raises ValueError for an
     invalid file."""
     if not file:
         return {}

@@ -1,4 +1,4 @@
-"""Base class of admission plugins: the resources and operations it handles, a mutating and a validating step."""
+"""Base class of admission plugins: the handled resources and operations, a mutating step and a validating step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plugin:
     """Handled resources: `pods`, `pods/binding`, `ingresses.networking.k8s.io`. Empty: all resources."""
     operations: ClassVar[tuple[str, ...]] = (CREATE, UPDATE, DELETE)
     followed: Followed[Any] | None = None
-    """Objects that the plugin acts on, set by `start`. While the collection is empty, the plugin is skipped."""
+    """Objects that the plugin applies, set by `start`. While the collection is empty, the plugin is skipped."""
 
     def __init__(self, configuration: Object | None = None) -> None:
         """`configuration` is the plugin's section of the configuration file."""
@@ -48,7 +48,7 @@ class Plugin:
 
 
 def forbidden(ctx: Context, new: Object | None, why: str) -> status.APIError:
-    """403 of a plugin, with the object's name if it has one."""
+    """403 error of a plugin, with the object's name if it has one."""
     return status.forbidden(ctx.resource.group, ctx.resource.resource, name_of(ctx, new), why)
 
 

@@ -41,7 +41,8 @@ MOST_DEVICES = 32
 
 
 class Evaluator:
-    """Evaluator of objects that only count: `count/<resource>`, and a short alias for some core kinds."""
+    """Evaluator of objects that are only counted: as `count/<resource>`, and under a short alias for some core
+    kinds."""
 
     def __init__(self, resource: str, *aliases: str) -> None:
         self.names = (f"count/{resource}", *aliases)
@@ -68,7 +69,8 @@ class Evaluator:
         return all(self.in_scope(scope, obj) for scope in _scopes_of(quota))
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
-        """Error message for resources that the object must set so that its usage can be measured; "" without one."""
+        """Error message for resources that the object must set so that its usage can be measured; "" if none is
+        missing."""
         return ""
 
     def usage(self, obj: Object) -> Amounts:
@@ -298,7 +300,7 @@ def _terminates(pod: Object) -> bool:
 
 
 def _attributes_classes(claim: Object) -> set[str]:
-    """Volume attributes classes that a claim requests, has, or is being changed to."""
+    """Volume attributes classes that a claim requests, has, or is being modified to."""
     paths = (
         "spec.volumeAttributesClassName",
         "status.currentVolumeAttributesClassName",

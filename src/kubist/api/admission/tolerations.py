@@ -9,10 +9,10 @@ from kubist.model.meta.object import Object
 
 
 class Coverage:
-    """Index of tolerations that tells in constant time whether one of them covers another.
+    """Index of tolerations. A lookup tells in constant time whether one of them covers a given toleration.
 
-    Tolerations that differ only in tolerationSeconds share a slot. A slot keeps the two with the most seconds, so
-    that a second one is left if the first is the given toleration itself.
+    Tolerations that differ only in tolerationSeconds share a slot. A slot keeps the two with the most seconds. The
+    second one counts if the first is the given toleration itself.
     """
 
     def __init__(self, tolerations: Iterable[Object] = ()) -> None:
@@ -67,7 +67,7 @@ def _identity(toleration: Object) -> _Identity:
 
 
 def merge(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
-    """Both lists in order, without tolerations that another one covers. Linear cost."""
+    """Both lists in order, without tolerations that another toleration covers. The cost is linear."""
     everything = [*first, *second]
     later = Coverage()
     needed: list[Object] = []

@@ -1,5 +1,5 @@
-"""Admission webhooks: base of the two plugins, compiled webhooks of a configuration, matching, and the call to the
-webhook's server with an AdmissionReview."""
+"""Admission webhooks: base of the two plugins, compiled webhooks of a configuration, matching, and the AdmissionReview
+call to the webhook's server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ USER_AGENT = "kube-apiserver-admission"
 
 
 class CallError(Exception):
-    """Webhook call that failed. The webhook's failurePolicy decides about the request."""
+    """Failed webhook call. The webhook's failurePolicy decides about the request."""
 
 
 class Hook:
@@ -55,7 +55,7 @@ class Hook:
         self._client = WebhookClient(spec.get("clientConfig") or {})
 
     async def match(self, request: AdmissionRequest) -> Target | None:
-        """Target that the webhook matches, or None."""
+        """Target with which the webhook matches the request, or None."""
         target = self.criteria.match(request)
         if target is None or not self.conditions:
             return target
@@ -155,7 +155,7 @@ class WebhookPlugin(Plugin):
         self._resources = registry.resources
 
     def ask(self, ctx: Context, new: Object | None, old: Object | None) -> Pending:
-        """Calls all webhooks, unless the request is for a kind of admission itself."""
+        """Calls all webhooks, unless the request is for a kind that configures admission."""
         if self._configured is None or exempt(ctx.resource.kind, ctx.resource.group):
             return None
         return self._ask_all(self._configured.items, ctx, new, old)

@@ -233,7 +233,8 @@ class Aggregation:
         return max((spec.get("groupPriorityMinimum", 0) for spec in registered), default=HIGHEST_PRIORITY)
 
     def merge(self, items: dict[str, Object], make: Callable[[str], Object]) -> list[Object]:
-        """Documents of all groups in order of priority: `items` by name, and those of backends from `make`."""
+        """Documents of all groups in order of priority: this server's `items` by name, and those that `make` returns
+        for backends."""
         merged = [(name, item) for name, item in items.items() if name not in self.groups()]
         for name in self.groups():
             own = self._priority(name)
@@ -242,7 +243,7 @@ class Aggregation:
         return [item for _, item in merged]
 
     def version_discovery(self, group: str, version: str) -> Object | None:
-        """A version of a backend, for aggregated discovery; None if no backend serves it."""
+        """Discovery entry of a backend's version, for aggregated discovery; None if no backend serves the version."""
         entry = self.backends.get((group, version))
         if entry is None:
             return None
@@ -261,7 +262,8 @@ def _api_group(name: str, registered: list[Object]) -> Object:
 
 
 def _version_discovery(group: str, version: str, document: Object | None, current: bool) -> Object:
-    """A version for aggregated discovery, from the last APIResourceList of its backend. Stale if not `current`."""
+    """Entry of a version in aggregated discovery, from the last APIResourceList of its backend. Stale if not
+    `current`."""
     resources: dict[str, Object] = {}
     subresources: list[tuple[str, Object]] = []
     for entry in (document or {}).get("resources") or ():

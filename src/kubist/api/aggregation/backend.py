@@ -46,7 +46,7 @@ class Backend:
         return f"{self.service}.{self.namespace}.svc"
 
     def address(self, objects: Objects) -> tuple[str, int]:
-        """Present address. Raises CallFailed if the service has none."""
+        """Current address. Raises CallFailed if the service has none."""
         return resolve(objects, self.namespace, self.service, self.port)
 
     async def context(self, config: Config) -> ssl.SSLContext:
@@ -74,7 +74,7 @@ def backend_of(obj: Object) -> Backend | None:
 
 
 class ClientPair:
-    """Client certificate for backends, and its key. New connections use the newest files that fit together."""
+    """Client certificate for backends, and its key. New connections use the newest files that match each other."""
 
     def __init__(self, certificate: str, key: str) -> None:
         self._files = [certificate, key or certificate]
@@ -82,7 +82,7 @@ class ClientPair:
         self._version = self._version_of_files
 
     def version(self) -> Version:
-        """Value that changes with the files. It stays the same while they cannot be used."""
+        """Value that changes when the files change, unless the new files are unusable."""
         version = tuple(stamp(self._files))
         if version != self._version_of_files:
             self._version_of_files = version

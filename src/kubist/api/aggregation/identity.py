@@ -57,7 +57,8 @@ class Credentials:
         self._prefixes = ("impersonate-", "x-remote-", *filter(None, prefixes))
 
     def named(self, header: str) -> bool:
-        """Whether a header (lower-case) is one of them. Some servers read an underscore as a hyphen."""
+        """Whether a header (in lower case) is one of them. Underscores count as hyphens, because some servers treat
+        them alike."""
         return any(
             name in self._names or name.startswith(self._prefixes)
             for name in {header, header.replace("_", "-")}

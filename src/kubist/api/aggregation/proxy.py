@@ -24,7 +24,7 @@ log = logging.getLogger("kubist.aggregation")
 
 REPLAYABLE = ("GET", "HEAD", "OPTIONS", "TRACE")
 WHOLE = 256 << 10
-"""Maximum size in bytes of a body that is read whole; larger ones are streamed."""
+"""Maximum size in bytes of a buffered body; larger bodies are streamed."""
 _HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -202,7 +202,7 @@ def plain(code: int, text: str) -> Response:
 
 
 _HIGH_WATER = 1 << 20
-"""Bytes buffered for the client above which no more is read from the backend."""
+"""Buffered bytes for the client above which the proxy stops reading from the backend."""
 _PAUSE_SECONDS = 0.02
 
 

@@ -1,7 +1,7 @@
 """Bootstrap objects that are the same in every cluster, expanded from `objects.json`.
 
-In the file a rule of a role is a row: verbs, API groups, resources, names; or verbs and URLs. Words are separated
-by spaces, and the core group is `core`. A subject is its kind and name. A label is the suffix of its name.
+In the file, a rule of a role is a row: verbs, API groups, resources, names; or verbs and URLs. Words are separated by
+spaces, and the core group is `core`. A subject is its kind and name. A label is the suffix of its name.
 """
 
 from __future__ import annotations

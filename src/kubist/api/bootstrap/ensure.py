@@ -1,4 +1,4 @@
-"""Start-up: creates missing bootstrap objects, and updates existing ones as far as the server manages them."""
+"""Start-up: creates missing bootstrap objects, and updates the parts of existing ones that the server manages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kubist.api.resources.resource import Resource
 
 Revise = Callable[[Object, Object], Object | None]
-"""(stored object, wanted object) → object to write, or None to keep the stored object."""
+"""(stored object, expected object) → object to write, or None to keep the stored object."""
 
 _RBAC_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _FLOW_AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"

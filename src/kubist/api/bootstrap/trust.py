@@ -56,7 +56,7 @@ class Trust(NamedTuple):
 
     @classmethod
     def of_data(cls, data: Mapping[str, str]) -> Trust:
-        """Values that are published already. Raises ValueError if they cannot be read."""
+        """Values that are already published. Raises ValueError if they cannot be read."""
         lists = {key: json.loads(data[key]) or [] for key in _LISTS if data.get(key)}
         for key, values in lists.items():
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
@@ -64,14 +64,14 @@ class Trust(NamedTuple):
         return cls(_certificates(data, CLIENT_CA), _certificates(data, PROXY_CA), lists)
 
     def combined(self, other: Trust) -> Trust:
-        """Values of both, those of this one first, each once."""
+        """Union of both, with this object's values first."""
         lists = {
             key: [*dict.fromkeys((*self.lists.get(key, ()), *other.lists.get(key, ())))] for key in _LISTS
         }
         return Trust((*self.clients, *other.clients), (*self.proxies, *other.proxies), lists)
 
     def data(self) -> dict[str, str]:
-        """Data of the ConfigMap, without expired certificates. The lists belong to the CA of the proxies."""
+        """Data of the ConfigMap, without expired certificates. Without a front-proxy CA the lists are omitted."""
         clients, proxies = _bundle(self.clients), _bundle(self.proxies)
         data = {CLIENT_CA: clients} if clients else {}
         if proxies:
@@ -99,14 +99,14 @@ def _bundle(certificates: Iterable[bytes]) -> str:
 
 
 def _json(values: list[str]) -> str:
-    """List as Go writes it: compact, and without characters that HTML gives a meaning."""
+    """JSON list as Go encodes it: compact, with HTML special characters escaped."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return text.translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
 def _not_after(der: bytes) -> float:
-    """Time at which a certificate expires. Without `cryptography`, because importing its X.509 classes takes longer
-    than all other work with the ConfigMap."""
+    """Expiry time of a certificate. Parsed without `cryptography`, because importing its X.509 classes takes longer
+    than all other work on the ConfigMap."""
     try:
         at, _ = _content(der, 0)  # Certificate
         at, _ = _content(der, at)  # TBSCertificate

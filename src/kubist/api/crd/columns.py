@@ -95,7 +95,7 @@ LEAST = -(1 << 63)
 
 
 def as_int64(value: float) -> int:
-    """The number as an int64. A number out of range becomes the smallest int64, as amd64 converts floats."""
+    """The number as an int64. A number out of range becomes the smallest int64, as on amd64."""
     whole = int(value)
     return whole if LEAST <= whole < -LEAST else LEAST
 
@@ -115,8 +115,7 @@ def printed(value: Any) -> str:
 
 
 def age(text: str, now: float | None = None) -> str:
-    """Age of an RFC 3339 time, as kubectl prints it; "<invalid>" if it cannot be parsed. No time gives
-    "<unknown>"."""
+    """Age of an RFC 3339 time, as kubectl prints it; "<invalid>" if it cannot be parsed, "<unknown>" if it is empty."""
     try:
         when = parse_time(text) if text not in ("", "null") else None
     except ValueError:

@@ -58,8 +58,8 @@ class CRDController:
         *,
         chores: bool,
     ) -> None:
-        """`watchers`: open watches by key prefix. `chores`: whether this process does the writes that one
-        process of a server does for all."""
+        """`watchers`: open watches by key prefix. `chores`: whether this process does the writes that only one process
+        of a server does."""
         self.registry = registry
         self._resources = registry.resources
         self._objects = objects
@@ -152,8 +152,8 @@ class CRDController:
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, name)
 
     async def _sync(self, name: str) -> None:
-        """Runs the first step that has something to write; the write triggers the next step. Without one, updates
-        the APIServices, and starts to delete the custom resources of a CRD that is being deleted."""
+        """Runs the first step with something to write. The write triggers the next step. If no step writes, updates the
+        APIServices and, for a terminating CRD, starts to delete its custom resources."""
         assert self._resource is not None
         entry = self._collection.get(self._resource.key("", name))
         if entry is None:
@@ -192,7 +192,7 @@ class CRDController:
             if known is not None:
                 self._unserve(name)
             return
-        # Saves start-up time: a server without CRDs does not load what serves custom resources.
+        # Saves start-up time: a server without CRDs does not load the code that serves custom resources.
         from kubist.api.crd.served import Served, identity
         from kubist.api.crd.webhook import webhook_of
 
@@ -259,8 +259,8 @@ class CRDController:
             self._cleaning.discard(name)
 
     async def _write(self, name: str, state: str, reason: str, message: str, *, done: bool = False) -> None:
-        """Writes the Terminating condition. With `done` removes the finalizer, and deletes the CRD if it was
-        the last one."""
+        """Writes the Terminating condition. With `done`, removes the finalizer, and deletes the CRD if no other
+        finalizer is left."""
         resource = self._resource
         assert resource is not None
         entry = await self.registry.read(resource, "", name)

@@ -1,7 +1,7 @@
 """Conversion of custom resources between versions: strategy None changes only apiVersion, strategy Webhook
 calls a webhook.
 
-Both prune by the schema of the wanted version. Neither applies the defaults of that version.
+Both prune by the schema of the target version. Neither applies that version's defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Conversion:
 
     def __init__(self, versions: dict[str, Version], webhook: Webhook | None = None) -> None:
         self.versions = versions
-        """By apiVersion: all versions of the CRD, served or not."""
+        """All versions of the CRD by apiVersion, served or not."""
         self.webhook = webhook
         self._kinds: dict[str, StoredKind] = {}
 
@@ -38,8 +38,8 @@ class Conversion:
         return obj
 
     def _target_version(self, obj: Object, api_version: str) -> Version | None:
-        """The version to convert to, or None if the object already has that version. Raises a 500 error if
-        the CRD does not list one of the two versions."""
+        """The version to convert to, or None if the object already has that version. Raises a 500 error unless the CRD
+        lists both versions."""
         current = obj.get("apiVersion", "")
         if current == api_version:
             return None

@@ -1,4 +1,5 @@
-"""Validates the defaults in a schema: each must be a valid value of its schema, without fields that pruning drops."""
+"""Validates the defaults in a schema. Each must be a valid value of its schema, without fields that pruning would
+drop."""
 
 from __future__ import annotations
 

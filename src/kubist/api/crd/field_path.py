@@ -15,9 +15,8 @@ class BadPath(ValueError):
 
 
 def resolve(path: str, props: Props, *, arrays: bool = True) -> tuple[str, Props | None]:
-    """The path as error causes spell it (relative to the schema), and the schema of the field that it names.
-    The schema is None for a value of `additionalProperties: true`. `arrays`: whether the bracket notation is
-    allowed."""
+    """The path as error causes show it (relative to the schema), and the schema of its field. The schema is None for a
+    value of `additionalProperties: true`. `arrays`: whether the bracket notation is allowed."""
     tokens = _TOKEN.findall(path)
     if not tokens or tokens[0] not in (".", "["):
         raise BadPath("expected [ or . but got: " + (tokens[0] if tokens else ""))

@@ -14,13 +14,14 @@ from typing import Any
 from kubist.model.meta.numerals import decimal
 
 MAX_VALUES = 20_000
-"""Values that one evaluation may visit. Unions and recursive descents can multiply them with each step."""
+"""Maximum number of values that one evaluation may visit. Unions and recursive descents can multiply them with each
+step."""
 
 _TERMINATORS = frozenset(" \t\r\n.,[]$@{}")
 _KEY = re.compile(r"'([^']*)'")
 _SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
 _COMPARISON = re.compile(r"([^!<>=]+)(?=[!<>=]++.*+\Z)([!<>=]+)(.+)")
-"""The lookahead changes no match. It ends the search at once where a line break follows the operator."""
+"""The lookahead changes no match. It ends the search at once if a line break follows the operator."""
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -36,7 +37,7 @@ class PathError(ValueError):
 
 
 class _Work:
-    """What one evaluation has left to do."""
+    """Budget of visited values of one evaluation."""
 
     __slots__ = ("left",)
 

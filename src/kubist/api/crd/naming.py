@@ -15,7 +15,7 @@ NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 
 def accept_names(crd: Object, taken: list[Object]) -> Object | None:
-    """Accepts the names that no other CRD of the group uses. `taken`: accepted names of the other CRDs of the group."""
+    """Accepts the names that no other CRD of the group uses. `taken`: accepted names of those other CRDs."""
     spec_names: Object = crd["spec"]["names"]
     accepted: Object = (crd.get("status") or {}).get("acceptedNames") or {}
     if {name: spec_names.get(name) for name in NAMES if spec_names.get(name)} == {
@@ -74,7 +74,7 @@ def _present(names: Object) -> Object:
 
 
 def _ordered(names: Object) -> Object:
-    """acceptedNames in the reference's field order. Plural and kind are always present."""
+    """acceptedNames in kube-apiserver's field order. Plural and kind are always present."""
     ordered: Object = {"plural": names.get("plural", "")}
     ordered |= {name: names[name] for name in ("singular", "shortNames") if names.get(name)}
     ordered["kind"] = names.get("kind", "")

@@ -31,7 +31,7 @@ _NOT_SUPPORTED = (
 
 @dataclass(slots=True, frozen=True)
 class Tolerance:
-    """Checks that are off for an update if the old CRD already violates them."""
+    """Checks that an update skips if the old CRD already violates them."""
 
     valid_types: bool = True
     atomic_sets: bool = True
@@ -41,7 +41,7 @@ class Tolerance:
 
 @dataclass(slots=True, frozen=True)
 class Where:
-    """Restrictions from the position of a schema node."""
+    """Restrictions that follow from the position of a schema node."""
 
     defaults: str | None = None
     """Reason why a default is forbidden here; None if it is allowed."""
@@ -341,8 +341,8 @@ def _expression_errors(
     *,
     per_expression: bool,
 ) -> Errors:
-    """Errors of the CEL rules of one schema node. `per_expression`: each expression is checked against
-    RULE_LIMIT. The costs are added to `cost.total` in any case."""
+    """Errors of the CEL rules of one schema node. `per_expression`: each expression is checked against RULE_LIMIT. The
+    costs are always added to `cost.total`."""
     errors: Errors = []
     schema = schema_type(props, resource=cost.resource)
     where = f"{path}.x-kubernetes-validations"

@@ -1,4 +1,4 @@
-"""Schemas of a CRD in their OpenAPI form: one for each version, all nested schemas, and warnings about formats."""
+"""OpenAPI schemas of a CRD: one for each version, their nested schemas, and warnings about formats."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 
 
 class Served:
-    """A CRD as this server serves it. A new one replaces it when `identity` changes."""
+    """A CRD as this server serves it. It is replaced when `identity` changes."""
 
     def __init__(self, crd: Object, webhook: Webhook | None, since: int = 0) -> None:
         self.name: str = crd["metadata"]["name"]
         self.uid: str = crd["metadata"].get("uid", "")
         self.crd = crd
         self.since = since
-        """Revision at which the CRD was created, if this server was running then; else 0."""
+        """Revision at which the CRD was created if this server was running then, otherwise 0."""
         self.identity = identity(crd)
         self.terminating = definition.is_true(crd, "Terminating")
         group, names = crd["spec"]["group"], crd["status"]["acceptedNames"]
@@ -88,7 +88,7 @@ class Served:
 
 
 def identity(crd: Object) -> tuple[Any, ...]:
-    """The parts of a CRD that decide how it is served."""
+    """The parts of a CRD that affect how it is served."""
     return (
         crd["metadata"].get("uid"),
         crd["spec"],
@@ -128,13 +128,12 @@ def deprecation(crd: Object, version: Object) -> str:
 
 _RECENT = 128
 _LARGE = 1 << 16
-"""Size in bytes. Remembering a larger value drops all other remembered values, so that they never take many
-megabytes."""
+"""Size in bytes. A larger value evicts all other remembered values, so that they never take many megabytes."""
 
 
 class CustomKind(StoredKind):
-    """Storage form of a custom resource: decodes and encodes the cache's entries. An object keeps the version in
-    which it was written. One that was stored under an older schema is pruned and defaulted when it is read."""
+    """Storage form of a custom resource: decodes and encodes the cache's entries. An object keeps the version in which
+    it was written. An object that was stored under an older schema is pruned and defaulted when it is read."""
 
     __slots__ = ("_kinds", "_recent", "versions")
 
@@ -143,8 +142,8 @@ class CustomKind(StoredKind):
         self.versions = versions
         self._kinds: dict[str, StoredKind] = {storage.api_version: self}
         self._recent: OrderedDict[bytes, None] = OrderedDict()
-        """The last 128 values that this process wrote. They need no pruning or defaulting when the watch of
-        the store delivers them."""
+        """The last 128 values that this process wrote. They need no pruning or defaulting when the store's watch
+        delivers them."""
 
     def encode(self, obj: Object) -> bytes:
         value = super().encode(obj)
@@ -173,7 +172,7 @@ class CustomKind(StoredKind):
     shares_entries = False
 
     def adopt(self, entry: Entry) -> Entry:
-        """The same bytes with a kind of this server, because a kind refers to the CRD of its server."""
+        """An entry with the same bytes and this server's kind, because a kind refers to the CRD of its server."""
         name = self.versions[self.api_version].kind
         made = type(entry)(entry.key, entry.revision, entry.tail, self._kind(entry.kind.api_version, name))
         made.share_selectable(entry)

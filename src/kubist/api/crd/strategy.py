@@ -176,7 +176,7 @@ class CustomStrategy(Strategy):
 def rule_errors(
     ctx: Context, version: Version, errors: Errors, new: Object, old: Object | None, before: OldValue | None
 ) -> Errors:
-    """Errors of the CEL rules. If the object has an error in BLOCKING, only the UNCHECKED error."""
+    """Errors of the CEL rules. If the object has an error in BLOCKING, only the UNCHECKED error is returned."""
     rules = version.rules
     if rules is None:
         return []

@@ -1,7 +1,7 @@
 """Validates that a schema is structural: every value has a type, and junctors (allOf, anyOf, oneOf, not) add
 conditions but no fields.
 
-The errors are sorted, as the reference sorts them.
+The errors are sorted, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNSUPPORTED = {
     "additionalItems": "additionalItems",
     "definitions": "definitions",
 }
-"""Keywords that a structural schema cannot have, by their name in messages."""
+"""Keywords that a structural schema cannot have, with their names in messages."""
 _FORBIDDEN_IN_JUNCTORS = (
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),

@@ -1,5 +1,5 @@
-"""Validates CRDs. Errors name fields of the reference's internal form: a field that all versions share is
-reported at the top of the spec (with one version, all fields)."""
+"""Validates CRDs. Errors name the fields of kube-apiserver's internal form: a field that all versions share is reported
+at the top of the spec. With only one version, this applies to all fields."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LENGTHY_NODES = 2_000
 
 
 def validate_definition(new: Object, old: Object | None) -> Errors:
-    """Errors of a CRD; with `old`, of an update."""
+    """Errors of a CRD, or of an update if `old` is given."""
     spec = new["spec"]
     if node_count(spec) > LENGTHY_NODES:
         leave_loop()
@@ -123,12 +123,12 @@ def validate_names(crd_names: Object, path: str) -> Errors:
 
 
 def _common(versions: list[Object], field: str) -> bool:
-    """Whether all versions have the same value for a field. The reference's internal form then holds it at the top."""
+    """Whether all versions have the same value for a field. kube-apiserver's internal form then holds it at the top."""
     return bool(versions) and all(version.get(field) == versions[0].get(field) for version in versions)
 
 
 def _internal(versions: list[Object] | None) -> Any:
-    """Versions as messages show them: in the reference's internal form, without the fields that all versions share."""
+    """Versions as messages show them: in kube-apiserver's internal form, without the fields that all versions share."""
     common = [name for name in _AT_THE_TOP if _common(versions or [], name)]
     kept = [
         {name: value for name, value in version.items() if name not in common} for version in versions or ()
@@ -298,7 +298,7 @@ class _Spec:
         return next((entry for entry in old_versions if entry["name"] == version.get("name")), {})
 
     def _unchanged(self, version: Object) -> Tolerance:
-        """Tolerance for a version: an unchanged schema is not rejected for the cost of its rules."""
+        """Tolerance for a version. An unchanged schema is not rejected for the cost of its rules."""
         before = self._before(version)
         if not before or definition.schema_of(before) != definition.schema_of(version):
             return self.tolerance
@@ -328,7 +328,7 @@ def _not_structural(props: Props) -> bool:
 
 
 def _tolerance(old: Object) -> Tolerance:
-    """Checks that the old CRD violates are off."""
+    """Tolerance that skips the checks that the old CRD violates."""
     nodes = [inner for props in schemas(old) for inner in walk(props)]
     types = schema_rules.TYPES
     return Tolerance(

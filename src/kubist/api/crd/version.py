@@ -65,7 +65,7 @@ class Version:
 
     @functools.cached_property
     def _keywords(self) -> frozenset[str]:
-        """Keywords that occur anywhere in the schema. Without the keyword, a walk over the object can be skipped."""
+        """Keywords that occur anywhere in the schema. If a keyword is absent, its walk over the object is skipped."""
         keywords: set[str] = set()
         _collect_keywords(self.props or {}, keywords)
         return frozenset(keywords)
@@ -95,7 +95,7 @@ class Version:
         return unknown
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:
-        """Decodes an object from a client: the pruned object, and a complaint for each unknown field."""
+        """Decodes an object from a client. Returns the pruned object, and a complaint for each unknown field."""
         kind = value.get("kind", self.kind)
         if kind != self.kind:
             metadata = value.get("metadata")
@@ -116,7 +116,7 @@ class Version:
         return self.with_type_first(merged, typed_metadata(merged.get("metadata"))[0])
 
     def with_type_first(self, value: Object, metadata: Any) -> Object:
-        """The object with kind, apiVersion and metadata first, the field order of stored objects."""
+        """The object with kind, apiVersion and metadata first, which is the field order of stored objects."""
         frame = {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata or {}}
         return frame | {key: inner for key, inner in value.items() if key not in frame}
 

@@ -58,8 +58,8 @@ POINTERS = frozenset(
         "x-kubernetes-preserve-unknown-fields",
     )
 )
-"""Keywords that count as present even with a zero value (false, 0, an empty object), because the reference's
-field is a pointer."""
+"""Keywords that count as present even with a zero value (false, 0, an empty object), because kube-apiserver's field is
+a pointer."""
 
 
 def deprecation_problems(version: Object) -> list[str]:
@@ -245,8 +245,8 @@ def validate_conversion(conversion: Object, old: Object | None) -> Errors:
 
 
 def _tolerates_ca_bundle(old: Object | None) -> bool:
-    """Whether an invalid caBundle is accepted. It is, until the CRD is established (it then blocks
-    establishing), and when the old CRD already has an invalid caBundle."""
+    """Whether an invalid caBundle is accepted: before the CRD is established, which an invalid caBundle prevents, or if
+    the old CRD already has an invalid caBundle."""
     if old is None or not definition.established(old):
         return True
     before: str = (_webhook(old).get("clientConfig") or {}).get("caBundle") or ""

@@ -43,7 +43,7 @@ def webhook_of(crd: Object, objects: Objects) -> Webhook | None:
 
 
 class Webhook:
-    """Client for one conversion webhook. It speaks the first of conversionReviewVersions that the server supports."""
+    """Client for one conversion webhook. It uses the first of conversionReviewVersions that this server supports."""
 
     def __init__(self, webhook: Object, kind: str, objects: Objects) -> None:
         self._client = WebhookClient(webhook.get("clientConfig") or {})

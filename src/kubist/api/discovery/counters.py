@@ -1,4 +1,4 @@
-"""Metrics of one process, in a form that can be added to those of other processes of the same server."""
+"""Metrics of one process, in a form that can be added to the metrics of other processes of the same server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Where = tuple[str, ...]
 
 
 class Requests:
-    """Requests with the same labels: status codes, histogram of durations, and that of the sizes of their responses."""
+    """Requests with the same labels: counts by status code, and histograms of durations and response sizes."""
 
     __slots__ = ("buckets", "bytes", "codes", "reads", "sizes", "sum")
 
@@ -35,7 +35,7 @@ class Requests:
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
         self.reads = verb in READS
-        """Whether the sizes of responses are counted."""
+        """Whether response sizes are counted."""
         self.sizes = [0] * (len(SIZES) + 1)
         self.bytes = 0
 
@@ -112,7 +112,7 @@ def _sum(mine: Sequence[T] | None, theirs: Sequence[T]) -> list[T]:
 
 
 def _resident(peak: int) -> int:
-    """Resident memory in bytes: the present value from /proc, or the peak where /proc is missing."""
+    """Resident memory in bytes: the current value from /proc, or the peak where /proc is missing."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:

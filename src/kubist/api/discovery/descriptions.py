@@ -51,7 +51,7 @@ def of_object_fields(kind: str = "ConfigMap") -> dict[str, str]:
 
 @cache
 def version() -> str:
-    """Version of the package that the texts come from; empty if it is not installed."""
+    """Version of the package with the texts; empty if it is not installed."""
     try:
         return importlib.metadata.version(_PACKAGE)
     except importlib.metadata.PackageNotFoundError:
@@ -67,7 +67,7 @@ def _of_type(name: str) -> Description:
 
 @cache
 def _module(name: str) -> dict[str, Description]:
-    """All types of one module. The number of modules is fixed by the built-in catalog."""
+    """All types of one module. The built-in catalog limits the number of modules."""
     for folder in _folders():
         path = folder / f"{name}.py"
         if path.is_file():

@@ -1,5 +1,5 @@
-"""Discovery documents (groups, versions, resources), built from the served resources. Aggregated discovery is one
-document of all of them, apidiscovery.k8s.io/v2."""
+"""Discovery documents (groups, versions, resources), built from the served resources. Aggregated discovery has all of
+them in one document, apidiscovery.k8s.io/v2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HASHED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
 }
-"""Kinds that the reference stores in another version than their preferred one, so that older releases can read them."""
+"""Kinds that kube-apiserver does not store in their preferred version, so that older releases can read them."""
 
 
 def api_versions(address: str) -> Object:

@@ -19,8 +19,8 @@ from kubist.model.codec.yaml_emit import flow
 from kubist.model.meta.object import Object
 
 Fields = dict[str, tuple[int, str]]
-"""By JSON name: field number, and the kind of its value (a message, a scalar or a key of `unions`). The
-prefix `[` marks a repeated field, the prefix `*` an object with values of that kind by name."""
+"""JSON name → field number, and the kind of the value (a message, a scalar or a key of `unions`). The prefix `[` marks
+a repeated field, the prefix `*` a map from names to values of that kind."""
 
 
 class Gnostic:
@@ -89,7 +89,7 @@ def any_value(value: Any) -> bytes:
 
 
 def _yaml(value: Any) -> list[str]:
-    """Lines of YAML, with keys in their given order."""
+    """Lines of YAML. The order of keys is kept."""
     if not isinstance(value, dict | list) or not value:
         return [flow(value) if isinstance(value, str) else orjson.dumps(value).decode()]
     lines = []

@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: named checks, one by one or all, short or verbose."""
+"""/healthz, /livez and /readyz: named checks, one at a time or all, short or verbose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT = [_PLAIN, (b"X-Content-Type-Options", b"nosniff")]
 
 
 class Health:
-    """Health checks of a server. `ping` and `log` always pass and exist because the reference has them."""
+    """Health checks of a server. `ping` and `log` always pass and exist because kube-apiserver has them."""
 
     def __init__(self) -> None:
         self._checks: dict[str, dict[str, Check]] = {"healthz": {}, "livez": {}, "readyz": {}}
@@ -55,7 +55,7 @@ class Health:
             self._checks[endpoint][name] = check
 
     def paths(self) -> list[str]:
-        """Paths of the single checks."""
+        """Paths of the individual checks."""
         return [f"/{endpoint}/{name}" for endpoint, checks in self._checks.items() for name in checks]
 
     async def answer(self, path: str, query: dict[str, str], excluded: list[str]) -> Response | None:

@@ -1,4 +1,4 @@
-"""/metrics in Prometheus' text format, under the reference's names.
+"""/metrics in Prometheus' text format, under kube-apiserver's names.
 
 Counting a request costs two dictionary look-ups. All other metrics are computed when /metrics is requested.
 """
@@ -44,9 +44,9 @@ _VERBS = frozenset(
 )
 SMALL = SIZES[0]
 _OTHER = "other"
-"""Verb label of all other methods, as in the reference, because clients can make up methods."""
+"""Verb label of all other methods, as in kube-apiserver, because clients can make up methods."""
 _LABEL_SETS = 20_000
-"""Maximum number of distinct label sets. Deleted CRDs leave sets that are never used again."""
+"""Maximum number of distinct label sets. Deleted CRDs leave behind sets that are never used again."""
 
 
 class Metrics:
@@ -65,7 +65,7 @@ class Metrics:
             self._counters.admission = admission
         self._requests = self._counters.requests
         self.inflight = self._counters.inflight
-        """Numbers of reading and of changing requests that are being answered."""
+        """Numbers of reading and of mutating requests in flight."""
         self.started = time.time()
         self.flow_control: FlowControl | None = None
         """Flow control of this server; None if it has no priority levels."""
@@ -82,8 +82,8 @@ class Metrics:
         applied: bool = False,
         body: bytes | list[bytes] | None = None,
     ) -> None:
-        """Counts a request that was answered (a stream: started). `applied`: its body is of server-side apply.
-        `body`: that of the response, whose size is counted for reads."""
+        """Counts an answered request, or a stream that started. `applied`: the request is a server-side apply. `body`:
+        response body, whose size is counted for reads."""
         where = _UNREAD if info is None else info.counted_as
         if applied and where[0] == "PATCH":
             where = ("APPLY", *where[1:])
@@ -119,7 +119,7 @@ class Metrics:
         return resource is not None and (not info.subresource or info.subresource in resource.subresources)
 
     def own(self) -> Counters:
-        """Counters of this process with present values."""
+        """Counters of this process with current values."""
         counters = self._counters
         watches: dict[Where, int] = {}
         for watcher in (each for open_ in self._watchers.values() for each in open_):

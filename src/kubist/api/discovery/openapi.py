@@ -44,7 +44,7 @@ YEAR = 365 * 86400
 
 
 class Document:
-    """One document: its ETag, and its encoded forms once they are needed."""
+    """One document: its ETag, and its encoded forms, built when first needed."""
 
     def __init__(self, seed: bytes) -> None:
         self.tag = hashlib.sha512(seed).hexdigest().upper()
@@ -211,8 +211,8 @@ def _release(name: str) -> bytes:
 
 @cache
 def _built_in_v3(name: str, resources: tuple[Resource, ...]) -> bytes:
-    """Document of a built-in group, the same for all servers of the process with the same resources. Only served names
-    are passed."""
+    """Document of a built-in group, shared by all servers of the process with the same resources. Callers pass only
+    served names."""
     kind, _, rest = name.partition("/")
     roots = openapi_paths.root_paths()
     group, _, version = rest.rpartition("/") if kind == "apis" and "/" in rest else ("", "", rest)
@@ -300,7 +300,7 @@ def _is_current(headers: dict[str, str], tag: str, modified: int) -> bool:
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """First and last byte of a single range; None for anything else, which gets the full body."""
+    """First and last byte of a single range. None for any other header, which gets the full body."""
     unit, _, span = header.partition("=")
     start, dash, end = span.strip().partition("-")
     if unit != "bytes" or not dash or not (start + end).isdecimal():

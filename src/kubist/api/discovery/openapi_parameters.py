@@ -1,4 +1,4 @@
-"""Parameters of OpenAPI operations: their types and descriptions, and the names under which v2 documents share them."""
+"""Parameters of OpenAPI operations: their types, their descriptions, and their shared names in v2 documents."""
 
 from __future__ import annotations
 
@@ -192,8 +192,8 @@ SHARED = {
     "tty:exec": "s0flW37O",
     "watch": "XNNPZGbK",
 }
-"""Parameters that v2 documents hold once, with the suffix of their shared name. A word after a colon
-distinguishes parameters of the same name with different meanings."""
+"""Parameters that v2 documents define once, with the suffix of their shared name. A word after a colon distinguishes
+parameters of the same name with different meanings."""
 
 
 def name_of(parameter: str) -> str:

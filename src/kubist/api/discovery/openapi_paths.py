@@ -1,7 +1,7 @@
-"""Operations of OpenAPI documents, derived from the served resources. Both v2 and v3 documents are written
-from these.
+"""Operations of OpenAPI documents, derived from the served resources. v2 and v3 documents are written from the same
+operations.
 
-An operation names types by their OpenAPI name; the documents spell the references.
+An operation refers to types by their OpenAPI names. Each document format has its own syntax for the references.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Operation:
 class Path:
     path: str
     parameters: tuple[str, ...] = ()
-    """Parameters in the path itself, and those that all operations take."""
+    """Parameters in the path itself, and parameters that all its operations take."""
     operations: list[Operation] = field(default_factory=list)
 
 
@@ -91,7 +91,7 @@ def resource_paths(resource: Resource) -> Iterator[Path]:
 
 
 _MARKED = ("Namespace", "CustomResourceDefinition")
-"""Kinds that return the object on deletion, although the reference's document says Status."""
+"""Kinds that return the object on deletion, although kube-apiserver's document says Status."""
 
 
 class _Describer:

@@ -22,7 +22,7 @@ _GVK = "x-kubernetes-group-version-kind"
 _EVERYWHERE = (META + "DeleteOptions", META + "WatchEvent")
 """Kinds that exist in every group."""
 _APART = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
-"""Groups that the documents of custom resources leave out for these kinds."""
+"""Groups that documents of custom resources omit for these kinds."""
 _KNOWN = {
     "": "v1",
     "admission.k8s.io": "v1 v1beta1",
@@ -63,7 +63,7 @@ _BARE = {
         "not",
     ),
 }
-"""Fields that the reference writes as a plain reference, because they have no description."""
+"""Fields that kube-apiserver writes as a plain reference, because they have no description."""
 
 
 def built_in(name: str, *, group: str | None = None, version: str = "") -> Object:

@@ -11,7 +11,7 @@ from kubist.model.meta.object import Object
 
 REF = "#/definitions/"
 _BODIES = {META + "DeleteOptions": "body-2Y1dVQaQ", META + "Patch": "body-78PwaGsr"}
-"""Shared bodies by type, with the names under which the document holds them once."""
+"""Types of shared bodies → names under which the document defines them once."""
 _MEANING = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 
 

@@ -56,7 +56,7 @@ def referred(value: Any) -> set[str]:
 
 
 def shared_parameters(path: Path) -> tuple[str, ...]:
-    """Parameters of the path: those in the path itself, and those that all its operations have."""
+    """Parameters of the path: the ones in the path itself, and the ones that all its operations have."""
     common = set.intersection(*(set(operation.parameters) for operation in path.operations))
     return tuple(sorted({*path.parameters, *common}))
 

@@ -64,7 +64,7 @@ class Paths:
         self.resources = resources
         self.health = health
         self.others: dict[str, Callable[[Request], Answer | Awaitable[Answer]]] = {}
-        """Handlers of further paths, which other modules register."""
+        """Handlers of paths that other modules register."""
         self.control: Callable[[Request, str, User], Awaitable[Answer]] | None = None
         """Handler of the paths below /kubist/v1/, which no index shows."""
         self.set_verbosity: Callable[[int], None] = lambda _: None
@@ -188,7 +188,7 @@ class Paths:
         return document
 
     def _known(self, group: str, version: str) -> bool:
-        """Whether a version of a custom group exists. True for every version of a built-in group; the caller
+        """Whether a version of a custom group exists. True for every version of a built-in group, because the caller
         checks those."""
         return self.resources.of(group, version) is not None or not documents.is_custom(group, self.resources)
 

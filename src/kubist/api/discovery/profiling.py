@@ -80,7 +80,7 @@ class Profiling:
         return Response(404, [_TEXT, _NOSNIFF, (b"X-Go-Pprof", b"1")], b"Unknown profile\n")
 
     async def _profile(self, request: Request) -> Response:
-        """CPU profile. The samples are taken in a thread, so that the event loop goes on."""
+        """CPU profile. A thread takes the samples, so that the event loop keeps running."""
         if not IN_USE.acquire(blocking=False):
             text = b"Could not enable CPU profiling: cpu profiling already in use\n"
             return Response(500, [_TEXT, _NOSNIFF, (b"X-Go-Pprof", b"1")], text)
@@ -111,12 +111,12 @@ class Profiling:
 
 
 def _seconds(request: Request) -> float:
-    """Parameter `seconds`; the default if it is no positive whole number."""
+    """Parameter `seconds`; the default if it is not a positive whole number."""
     return float(_whole_number(parse_query(request.query).get("seconds", ""), LONGEST) or SECONDS)
 
 
 def _whole_number(text: str, most: int) -> int | None:
-    """Number of decimal digits up to a limit; None for other text. Long text is not converted."""
+    """Value of decimal digits, up to a limit; None for other text. Long text is not converted."""
     if not (text.isdecimal() and text.isascii() and len(text) <= len(str(most))):
         return None
     return number if (number := int(text)) <= most else None
@@ -185,7 +185,7 @@ Profile Descriptions:
 INTERVAL = 0.01
 """Seconds between two samples."""
 SWITCH = 1e-5
-"""Switch interval in seconds. With the usual one, a sample would wait until the event loop is idle."""
+"""Switch interval in seconds. With the default interval, a sample would wait until the event loop is idle."""
 DEPTH = 128
 """Maximum number of frames of a stack."""
 
@@ -197,9 +197,9 @@ Stack = tuple[tuple[CodeType, int], ...]
 
 
 class Sampler:
-    """Samples the stacks of all other threads in a thread of its own, weighted by the CPU time that each has used.
+    """Samples the stacks of all other threads from its own thread, weighted by the CPU time that each has used.
 
-    The caller must have acquired `IN_USE`. The sampler releases it at its end."""
+    The caller must have acquired `IN_USE`. The sampler releases it when it ends."""
 
     def __init__(self) -> None:
         self.samples: dict[Stack, list[int]] = {}
@@ -244,7 +244,7 @@ class Sampler:
 
 
 def _cpu_time(thread: int) -> int:
-    """CPU time of a thread in nanoseconds; the time of day where the system does not tell."""
+    """CPU time of a thread in nanoseconds; the monotonic time on systems without this clock."""
     try:
         return time.clock_gettime_ns(time.pthread_getcpuclockid(thread))
     except (AttributeError, OSError):
@@ -260,7 +260,8 @@ def _stack(frame: FrameType | None) -> Stack:
 
 
 def encoded(samples: dict[Stack, list[int]], began: int, nanoseconds: int) -> bytes:
-    """Profile message of pprof. https://github.com/google/pprof/blob/main/proto/profile.proto has the numbers."""
+    """Profile message of pprof. https://github.com/google/pprof/blob/main/proto/profile.proto defines the field
+    numbers."""
     strings: dict[str, int] = {"": 0}
     functions: dict[CodeType, int] = {}
     locations: dict[tuple[CodeType, int], int] = {}

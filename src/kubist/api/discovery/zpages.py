@@ -60,7 +60,7 @@ def pages(config: Config) -> dict[str, Callable[[Request], Response]]:
 
 
 class FlagzPage:
-    """/flagz. It shows the configuration, which has names of files but no secrets."""
+    """/flagz. It shows the configuration, which contains file names but no secrets."""
 
     kind = "Flagz"
 

@@ -1,5 +1,5 @@
-"""Response headers for browsers: CORS (`--cors-allowed-origins`) and HSTS
-(`--strict-transport-security-directives`), and responses without compression. They wrap the whole application."""
+"""Response headers for browsers: CORS (`--cors-allowed-origins`) and HSTS (`--strict-transport-security-directives`),
+and uncompressed responses. Both wrap the whole application."""
 
 from __future__ import annotations
 

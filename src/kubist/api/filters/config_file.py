@@ -100,7 +100,7 @@ INTERVAL = 1.0
 
 
 class FileChanges:
-    """Follows one file. The file is read only when its inode, size or modification time differs."""
+    """Watches one file. The file is read only when its inode, size or modification time differs."""
 
     def __init__(self, path: str, content: bytes) -> None:
         self.path = path
@@ -130,5 +130,5 @@ class FileChanges:
                 return content
 
     def forget(self) -> None:
-        """Makes `next` return the present content once more."""
+        """Makes `next` return the current content once more."""
         self._content, self._stamp = b"", ()

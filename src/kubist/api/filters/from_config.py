@@ -57,7 +57,7 @@ def audiences(config: Config) -> tuple[str, ...]:
 
 
 def authentication(config: Config, registry: Registry, connections: Pool | None = None) -> Authentication:
-    """Authentication of the flags. With the mode AlwaysAllow anonymous access is off."""
+    """Authentication that the flags configure. In mode AlwaysAllow, anonymous access is off."""
     anonymous = Anonymous(config.anonymous_auth and "AlwaysAllow" not in config.authorization_mode)
     jwt = _jwt(config)
     if jwt is not None and jwt.anonymous is not None:
@@ -209,7 +209,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
     kept: dict[str, Authorizer] = {}
 
     def replace_authorizers(settings: list[AuthorizerSettings]) -> None:
-        """Keeps authorizers other than webhooks, because they hold state; builds webhooks again."""
+        """Keeps authorizers other than webhooks, because they hold state. Webhooks are built again."""
         chain = []
         for each in settings:
             if each.webhook is None and each.type not in kept:
@@ -223,7 +223,7 @@ def authorization(config: Config, registry: Registry, connections: Pool | None =
 
 
 def _check_modes(config: Config) -> None:
-    """Rejects contradicting authorization flags."""
+    """Rejects contradictory authorization flags."""
     modes = config.authorization_mode
     if not modes:
         raise ValueError("at least one authorization-mode must be passed")

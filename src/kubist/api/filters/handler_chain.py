@@ -1,4 +1,4 @@
-"""Handler chain of every request: authentication, impersonation, flow control, authorization; and its audit events."""
+"""Handler chain of every request: authentication, impersonation, flow control, authorization, and audit events."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ AUTHENTICATION = "authentication.k8s.io"
 NODE_NAME = "authentication.kubernetes.io/node-name"
 NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 MANY = 4
-"""Number of groups or extra values from which on a permission for all of them is checked first."""
+"""Number of groups or extra values at which a permission for all of them is checked first."""
 LONGEST = 64 << 10
-"""Maximum characters of all Impersonate-* headers. All of them are authorized one by one."""
+"""Maximum characters of all Impersonate-* headers. Each value is authorized separately."""
 LONGEST_SHOWN = 4096
-"""Characters of these headers that an error repeats."""
+"""Maximum characters of these headers that an error repeats."""
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 
@@ -70,7 +70,7 @@ def _described(user: User) -> str:
 
 
 class Mode:
-    """Impersonation mode. `constraint` is the verb; audit events record it except for the legacy mode."""
+    """Impersonation mode. `constraint` is the verb. Audit events record it, except in the legacy mode."""
 
     constraint = "impersonate"
     group = ""
@@ -84,7 +84,7 @@ class Mode:
         return await self._permitted(target, attributes.user)
 
     async def _permitted(self, target: User, requester: User) -> User:
-        """Checks name, uid, groups and extra of the wanted user, and returns it with its final groups."""
+        """Checks name, uid, groups and extra of the target user, and returns the user with its final groups."""
         groups = await self._check_name(target, requester)
         if target.uid:
             await self._check(requester, AUTHENTICATION, "uids", target.uid)

@@ -14,9 +14,8 @@ from kubist.model.meta.object import Object
 
 
 class RemoteServer(NamedTuple):
-    """Server of a kubeconfig: its URL, the name that its certificate must have (empty: that of the URL), trust and
-    client certificate, headers with credentials, the file with a token that may change, and whether there are any
-    credentials."""
+    """Server of a kubeconfig: its URL, the name in its certificate (empty: the URL's host name), trust and client
+    certificate, headers with credentials, the token file, which may change, and whether there are any credentials."""
 
     url: str
     server_name: str
@@ -27,8 +26,8 @@ class RemoteServer(NamedTuple):
 
 
 def read_kubeconfig(path: str, purpose: str = "", context: str = "") -> RemoteServer:
-    """Server of a context, by default of the current one. `purpose` completes the error message `FILE is not a
-    kubeconfig …`. Raises ValueError, or OSError for a file that cannot be read."""
+    """Server of a context, by default the current one. `purpose` completes the error message `FILE is not a kubeconfig
+    …`. Raises ValueError, or OSError for a file that cannot be read."""
     # Saves start-up time: few servers need it.
     import yaml
 

@@ -28,7 +28,7 @@ class RemoteReview:
         return review_status(await self._post(orjson.dumps(review)), review)
 
     async def send(self, body: bytes) -> None:
-        """Posts a body whose response has no content. Raises CallFailed unless it succeeds."""
+        """Posts a body and expects no content in the response. Raises CallFailed unless it succeeds."""
         await self._post(body)
 
     async def close(self) -> None:
@@ -37,7 +37,7 @@ class RemoteReview:
             await self._connections.close()
 
     def _headers(self) -> dict[str, str]:
-        """Headers with credentials. A tokenFile is read again after it was replaced; an empty one is not used."""
+        """Headers with credentials. A replaced tokenFile is read again; an empty one is not used."""
         new_stamp = stamp(self._token_files)
         if new_stamp != self._stamp:
             try:
@@ -76,7 +76,7 @@ _TYPES: dict[str, type] = {
 
 def review_status(body: bytes, review: Object) -> Object:
     """Status of a response to a review. Raises CallFailed if the response is not a review of the same kind, or if a
-    field of its status has the wrong type. A decision that is a string is none: "false" must not allow a request."""
+    field of its status has the wrong type. A string is not a decision: "false" must not allow a request."""
     try:
         answer = orjson.loads(body)
         status = answer["status"]
@@ -103,7 +103,7 @@ _MEANINGS = {
 
 
 def _meaning(code: int) -> str:
-    """Message for a webhook's status code in the words of the reference's client."""
+    """client-go's message for a webhook's status code."""
     if code in _MEANINGS:
         return _MEANINGS[code]
     if code >= 500:

@@ -29,14 +29,14 @@ log = logging.getLogger("kubist.filters")
 
 REMEMBERED = 10_000
 CACHED_SIZE = 10_000
-"""Responses for requests with attributes of this many characters or more are not cached."""
+"""Responses to requests with at least this many characters of attributes are not cached."""
 MALFORMED = "the token webhook's answer is malformed"
 
 BOTH = "webhook subject access review returned both allow and deny response"
 TRIES = 5
 FIRST_PAUSE = 0.5
-"""Seconds before the first retry of a failed review. Each further pause is 1.5 times as long. A random factor
-of up to 1.2 keeps servers from retrying at the same time."""
+"""Seconds before the first retry of a failed review. Each later pause is 1.5 times as long. A random factor of up to
+1.2 keeps servers from retrying at the same time."""
 
 
 class Remote(Protocol):

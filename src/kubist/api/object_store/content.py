@@ -19,8 +19,9 @@ async def read_content(registry: Registry) -> dict[str, bytes]:
 
 
 async def restore_content(registry: Registry, values: Mapping[str, bytes]) -> None:
-    """Makes these values the content of a server. Watchers see the changes, and resource versions keep increasing.
-    Returns when the cache has all changes. Raises OpenFailed if a value is encrypted and the server has no keys."""
+    """Replaces the content of a server with these values. Watchers see the changes, and resource versions keep
+    increasing. Returns when the cache has all changes. Raises OpenFailed if a value is encrypted and the server has no
+    keys."""
     encrypted = registry.encrypted
     sealed = sum(value.startswith(ENCRYPTED) for value in values.values())
     if encrypted is None and sealed:
@@ -45,7 +46,7 @@ async def restore_content(registry: Registry, values: Mapping[str, bytes]) -> No
 
 
 async def restore_file(registry: Registry, path: Path) -> None:
-    """Restores the content of a snapshot file or a backup, which is not changed. Raises OpenFailed."""
+    """Restores the content of a server from a snapshot or backup file. The file is not changed. Raises OpenFailed."""
     # Saves start-up time: few servers read snapshots, and a server in memory needs no SQLite.
     from kubist.storage.backup import snapshot_file
 

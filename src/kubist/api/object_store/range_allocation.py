@@ -153,8 +153,8 @@ class RangeAllocation:
                 self._known = known
                 return results
             if bits == known.bits:
-                # Without a write, no compare-and-swap proves that the bitmap is still the newest, so it is
-                # read again.
+                # Read again: nothing was written, so no compare-and-swap has proved that the bitmap is still the
+                # newest.
                 known = None
                 continue
             try:

@@ -76,7 +76,7 @@ class Registry:
         return stored_kind
 
     def adopt(self, prefix: str, kind: StoredKind) -> None:
-        """Adds a custom resource, or replaces how its objects are read after its CRD changed."""
+        """Adds a custom resource, or replaces the decoding of its objects after its CRD changed."""
         if self._kinds.get(prefix) is not kind:
             self.release(prefix)
             self._kinds[prefix] = kind
@@ -244,8 +244,8 @@ _PROTOBUF = b"k8s\0"
 
 
 def _read_foreign(resources: Resources, home: Resource, value: bytes) -> Object:
-    """Object of a stored value that this version did not write, in the storage version of its kind, as the reference
-    decodes its storage.
+    """Decodes a stored value that this version of Kubist did not write, like kube-apiserver. The object is in the
+    storage version of its kind.
 
     A value is JSON or protobuf, in any version of its kind. It gets the defaults of its version and is then converted
     to the storage version. An object stored without a default, by another server or an older version, is therefore read

@@ -1,7 +1,7 @@
 """Memory bound for representations of stored versions. The oldest are dropped first.
 
-The representations live in `Entry.reps` and are freed with their entry. This module only records the place and
-size of each.
+The representations live in `Entry.reps` and are freed with their entry. This module only records where each one is, and
+its size.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _NAME = b'"metadata":'
 class Metadata(Cached):
     """Bytes `"metadata":{…}` of stored versions.
 
-    If they are a prefix of the stored tail, as nearly always, only their length is cached.
+    They are nearly always a prefix of the stored tail. Then only their length is cached.
     """
 
     def __init__(self, resource: Resource) -> None:
@@ -173,8 +173,8 @@ class PartialProtobuf(Messages):
 
 
 def internal(resource: Resource, obj: Object) -> Object:
-    """Object without the annotations that conversion adds, because the reference takes metadata from the
-    internal version."""
+    """Object without the annotations that conversion adds, because kube-apiserver takes metadata from the internal
+    version."""
     annotations = obj["metadata"].get("annotations")
     for name in resource.strategy.converted_annotations:
         if annotations and annotations.pop(name, None) is not None and not annotations:

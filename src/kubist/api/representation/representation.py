@@ -34,11 +34,11 @@ class Representation:
     content_type = "application/json"
     stream_type = "application/json"
     length_bytes = 0
-    """Bytes in front of each event of a watch that have its length."""
+    """Size in bytes of the length prefix of each watch event."""
     watchable = True
-    """False: a watch in this representation ends before its first event."""
+    """Whether watches are supported. False: a watch ends before its first event."""
     itemized = False
-    """Whether a list consists of fields and `items`, and `item` encodes each of these."""
+    """Whether a list consists of fields and `items`, and `item` encodes each item."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
@@ -47,7 +47,7 @@ class Representation:
         self.event_key: object = (type(self), resource)
         """Key of the shared events of a change."""
         self.stored = resource.custom or resource.api_version == resource.storage_version
-        """Whether entries are in the requested version. Entries of custom resources are converted before."""
+        """Whether entries are in the requested version. Entries of custom resources are already converted."""
 
     def object(self, entry: Entry) -> bytes:
         """Response for one stored version."""
@@ -83,7 +83,7 @@ class Representation:
         return event
 
     def for_watch(self) -> Representation:
-        """Representation for one watch. A different one if it must remember what it has sent."""
+        """Representation for one watch. It is a separate object if it must remember what it has sent."""
         return self
 
     async def whole_list(self, entries: Sequence[Entry], meta: ListMeta) -> Chunks:

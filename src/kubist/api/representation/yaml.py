@@ -91,7 +91,7 @@ class Yaml(Rewritten):
 
 
 class Indented(Rewritten):
-    """JSON indented by two blanks. Items are not cached, because they are fast to build."""
+    """JSON indented by two spaces. Items are not cached, because they are fast to build."""
 
     def write(self, value: Any) -> bytes:
         return indented(value)

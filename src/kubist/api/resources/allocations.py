@@ -1,4 +1,4 @@
-"""Allocation of numbers, such as node ports, that all servers on a store share, and what one write allocated."""
+"""Allocation of numbers, such as node ports, that all servers on a store share; and the allocations of one write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Allocation(Protocol):
         ...
 
     async def replace(self, old: Snapshot, bits: int) -> bool:
-        """Replaces the record `old` by a bitmap. Returns False if `old` is no longer the current record."""
+        """Replaces the record `old` with a bitmap. Returns False if `old` is no longer the current record."""
         ...
 
     def bitmap(self, numbers: Iterable[int]) -> int:
@@ -52,8 +52,8 @@ class Allocation(Protocol):
 class Allocations:
     """Context manager of one write. On exit it releases what the write acquired, unless the write was stored.
 
-    A hook registers the release before or right after it acquires something, so that nothing is lost if a later
-    step fails. The write path calls `keep` at one place only: when the object is in the store."""
+    A hook registers the release before or right after it acquires something, so that nothing is lost if a later step
+    fails. The write path calls `keep` in only one place: when the object is in the store."""
 
     __slots__ = ("_releases",)
 

@@ -187,7 +187,7 @@ class Seat(Protocol):
     """Seat of a request in its priority level. `kubist.api.filters.flowcontrol.flowcontrol` implements it."""
 
     def initialized(self) -> None:
-        """Frees the seats of a watch, which has sent its initial events."""
+        """Frees the seats of a watch after its initial events."""
         ...
 
     def leave(self, seconds: float) -> None:
@@ -234,7 +234,7 @@ class Context:
     seat: Seat | None = None
     is_answered: bool = False
     requested_wait: float = 0.0
-    """Seconds that the request waited in vain for a resource version of the future. They do not make it slow."""
+    """Seconds that the request waited in vain for a future resource version. They do not count towards slowness."""
     resource: Resource = field(init=False)
     """Resource of the URL; only requests for resources have one."""
     namespace: str = ""

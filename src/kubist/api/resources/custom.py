@@ -25,7 +25,7 @@ class CustomVersion(Protocol):
 
     @property
     def spec(self) -> Object:
-        """The version as `spec.versions` of the CRD has it."""
+        """Entry of the version in `spec.versions` of the CRD."""
         ...
 
     def decode(self, value: Object) -> tuple[Object, list[str]]:

@@ -90,7 +90,7 @@ class Resource:
 
     @property
     def stored_group(self) -> str:
-        """Group of the stored version, as errors show it. Only for events it differs from `group`."""
+        """Group of the stored version, as errors show it. It differs from `group` only for events."""
         return self.storage_version.rpartition("/")[0]
 
     def key(self, namespace: str, name: str) -> str:
@@ -142,7 +142,7 @@ STORED_ELSEWHERE = {
 
 
 _LIMITS = 11
-"""Place of `since` and `until` in the row of a resource. In that of a subresource it is 5."""
+"""Index of `since` and `until` in the row of a resource. In the row of a subresource it is 5."""
 
 
 @functools.cache
@@ -188,15 +188,15 @@ def _is_stored(resource: Resource) -> bool:
 class Resources:
     """Resources of one server: built-in resources, and custom resources that are added and removed.
 
-    `resources` are the built-in resources of the server in discovery order, by default `builtin()`. Those in
-    `hidden` exist for the server itself, which stores objects of them, but clients cannot see them.
+    `resources` are the built-in resources of the server in discovery order, by default `builtin()`. Clients cannot see
+    `hidden` resources. They exist for the server itself, which stores their objects.
     """
 
     def __init__(
         self, resources: Iterable[Resource] | None = None, hidden: Collection[Resource] = frozenset()
     ) -> None:
         self.generation = 0
-        """Counter of changes. Discovery and OpenAPI compare it to see whether to rebuild their documents."""
+        """Counter of changes. Discovery and OpenAPI compare it to decide whether to rebuild their documents."""
         self.built_in = tuple(builtin() if resources is None else resources)
         """Built-in resources that clients see."""
         self._hidden: dict[tuple[str, str], dict[str, Resource]] = {}
@@ -229,7 +229,7 @@ class Resources:
         return (group, version) not in self._fixed
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
-        """A resource, for the server itself: hidden ones too. Clients get those of `of`."""
+        """A resource, hidden or not, for the server itself. Clients get the resources of `of`."""
         for resources in (self._served.get((group, version)), self._hidden.get((group, version))):
             if resources is not None and resource in resources:
                 return resources[resource]
@@ -278,7 +278,7 @@ class Resources:
 
 
 def path_of(resource: Resource, namespace: str | None, name: str = "") -> str:
-    """URL path of a resource, or of one object. Without a namespace, that of the resource in all namespaces."""
+    """URL path of a resource, or of one object. Without a namespace, the path covers all namespaces."""
     root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     scope = (
         f"/namespaces/{quote(namespace, safe=':')}" if resource.namespaced and namespace is not None else ""

@@ -1,6 +1,6 @@
 """Routes of a resource: its paths and methods. An unknown path is 404, an unsupported method 405.
 
-Custom resources have rules of their own, as in the reference.
+Custom resources have rules of their own, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _served(route: tuple[tuple[str, str], ...], verbs: tuple[str, ...]) -> froze
 
 
 def in_custom_scope(info: RequestInfo, resource: Resource) -> bool:
-    """Whether the request path exists for this custom resource: the scope matches. Only list and watch work across
-    namespaces. The deprecated proxy paths do not exist."""
+    """Whether the request path fits the scope of this custom resource. Only list and watch work across namespaces. The
+    deprecated proxy paths do not exist."""
     scoped = bool(info.namespace)
     if scoped and not resource.namespaced:
         return False
@@ -82,8 +82,8 @@ def in_custom_scope(info: RequestInfo, resource: Resource) -> bool:
 
 
 def check_custom(info: RequestInfo, resource: Resource) -> None:
-    """Rejects updates and patches without a name, unknown subresources, verbs that a subresource does not have,
-    and methods that stand for no verb. An unknown subresource is the 404 of a missing object."""
+    """Rejects updates and patches without a name, unknown subresources, verbs that a subresource does not have, and
+    methods without a verb. An unknown subresource is the 404 of a missing object."""
     if info.verb in ("update", "patch") and not info.name:
         raise status.bad_request("name must be provided")
     if info.subresource:

@@ -1,4 +1,4 @@
-"""`--runtime-config`: API versions and resources that a server serves, by the rules of the reference."""
+"""`--runtime-config`: API versions and resources that a server serves, by kube-apiserver's rules."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _OPTIONAL: dict[tuple[str, str], tuple[Any, ...]] = {
         "v1.36+, unavailable in v1.39+",
     ),
 }
-"""Built-in versions that are off by default, which have the fields of the stable version and are stored in it:
-(group, version) → resources, the releases of the deprecation warning, `since` and `until` if they are limited."""
+"""Built-in versions that are off by default, have the fields of the stable version and are stored in it: (group,
+version) → resources, the releases in the deprecation warning, and `since` and `until` if limited."""
 
 _MISSING = {
     ("certificates.k8s.io", "v1alpha1"): ("clustertrustbundles",),
@@ -114,7 +114,7 @@ _BOOLEANS = {
 
 
 def served_resources(settings: Mapping[str, str], *, fairness: bool = False) -> Resources:
-    """Resources of a server with `--runtime-config`. Raises ValueError for values that the reference rejects, and for
+    """Resources of a server with `--runtime-config`. Raises ValueError for values that kube-apiserver rejects, and for
     versions that Kubist does not have. `fairness`: whether API priority and fairness is on."""
     if not settings:
         return Resources()
@@ -137,7 +137,7 @@ def served_resources(settings: Mapping[str, str], *, fairness: bool = False) -> 
 
 
 def _normalized(settings: Mapping[str, str]) -> dict[str, str]:
-    """Keys of the core group get the form `/v1` and `/v1/RESOURCE`. `api/legacy` has no meaning any more."""
+    """Keys of the core group get the form `/v1` and `/v1/RESOURCE`. `api/legacy` no longer has an effect."""
     return {_CORE.sub("/v1", key): value for key, value in settings.items() if key != "api/legacy"}
 
 

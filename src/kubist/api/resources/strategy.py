@@ -34,8 +34,8 @@ class Update:
     """Dotted paths that the verb restores, if they are not the `reset_fields`."""
     metadata_rules: tuple[MetadataRules, ...] = ("update",)
     """Validation of the metadata that comes before `validate` on an update, in this order: `update` (only the change)
-    or `object` (as on a create). The verb has validated the metadata already, so causes repeat, as in the reference.
-    A kind whose errors have another order leaves a rule out and calls `objectmeta` itself."""
+    or `object` (as on a create). The verb has validated the metadata already, so causes repeat, as in kube-apiserver. A
+    kind whose errors have a different order omits a rule and calls `objectmeta` itself."""
     creates = False
     """Whether an apply to this subresource creates an absent object."""
 
@@ -52,10 +52,10 @@ class Update:
     def before_write(
         self, ctx: Context, new: Object, old: Object, allocations: Allocations
     ) -> Awaitable[None] | None:
-        """Allocates resources outside the object (addresses, ports) and may set fields; or rejects a write by rules
-        that must wait for something. Runs first, before preparation and validation. `allocations` releases the
-        resources unless the object is stored. In a dry run (`ctx.dry_run`) nothing may be allocated. A hook without
-        awaitable work returns None."""
+        """Allocates resources outside the object (addresses, ports) and may set fields, or rejects a write by rules
+        that need an await. Runs first, before preparation and validation. `allocations` releases the resources unless
+        the object is stored. In a dry run (`ctx.dry_run`) nothing may be allocated. A hook without awaitable work
+        returns None."""
         return None
 
     def after_update(self, ctx: Context, new: Object, old: Object) -> Awaitable[None] | None:
@@ -146,7 +146,7 @@ class Strategy(Update):
     keeps_propagation = False
     """Whether a kind with `mark_deleted` also gets the finalizers of the propagation policy (namespaces)."""
     generation_fields: tuple[str, ...] = ()
-    """Top-level fields whose change raises metadata.generation, which starts at 1. Empty: no generation."""
+    """Top-level fields whose change increments metadata.generation, which starts at 1. Empty: no generation."""
     empty_is_change: bool = False
     """Whether an empty value sent in the generation fields counts as a change, although it is not stored."""
     precondition_kind = ""
@@ -172,20 +172,20 @@ class Strategy(Update):
     deprecation: str = ""
     """Warning in every response for the kind, errors included."""
     indexed_fields: tuple[str, ...] = ()
-    """Selectable fields that the reference indexes. A limited list by an exact value of such a field has a continue
+    """Selectable fields that kube-apiserver indexes. A limited list by an exact value of such a field has a continue
     token only if more objects match."""
     namespace_selectable = True
     """Whether `metadata.namespace` is a selectable field. False for a few cluster-scoped kinds."""
 
     cached = True
-    """Whether the reference caches the kind. False for events; resourceVersion options then behave differently."""
+    """Whether kube-apiserver caches the kind. False for events; resourceVersion options then behave differently."""
 
     subresources: Mapping[str, Subresource] = {}
     virtual: Create | None = None
     """Handler of POST for a kind that is never stored."""
 
     def virtual_objects(self, namespace: str = "") -> Iterable[Object] | None:
-        """Objects of a kind that is computed, of one namespace or of all; None for stored kinds."""
+        """Objects of a computed kind, in one namespace or in all; None for stored kinds."""
         return None
 
     def generate_name(self, base: str) -> str:

@@ -181,7 +181,7 @@ class Table(Representation):
         return b'"object":%b}' % self.json.object(entry)[:-1]
 
     def _check(self) -> None:
-        """Checks `includeObject`. As in the reference, this happens only when a table is written."""
+        """Checks `includeObject`. As in kube-apiserver, this happens only when a table is written."""
         if self.include not in INCLUDED:
             raise include_refused(self.include)
 

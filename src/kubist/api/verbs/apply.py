@@ -73,7 +73,7 @@ def read(ctx: ResourceRequest) -> tuple[Object, list[str]]:
 
 
 def complain(ctx: ResourceRequest, complaints: list[str]) -> None:
-    """Report duplicate keys as fieldValidation asks: warnings, or 400 for Strict."""
+    """Report duplicate keys according to fieldValidation: warnings, or 400 for Strict."""
     if not complaints or ctx.field_validation == "Ignore":
         return
     if ctx.field_validation == "Strict":
@@ -153,14 +153,14 @@ def _decoded(
 
 
 def _owned_here(obj: Object, api_version: str) -> Object:
-    """Copy of an object with only those managedFields that are of one apiVersion."""
+    """Copy of an object with only the managedFields of one apiVersion."""
     entries = obj["metadata"].get("managedFields") or []
     kept = [entry for entry in entries if entry.get("apiVersion") == api_version]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": kept}}
 
 
 def _unscalable(what: str) -> status.APIError:
-    """Error of an apply to the scale of a custom resource, which always fails in the reference unless it conflicts."""
+    """Error for an apply to the scale of a custom resource. In kube-apiserver it always fails, unless it conflicts."""
     why = f"request to convert CR to an invalid group/version: {managed_fields.SCALE}"
     return status.plain_error(f"{what} to proper version: {why}")
 

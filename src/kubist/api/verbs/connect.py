@@ -1,4 +1,4 @@
-"""connect: subresources that lead to something else than an object, such as log, exec or proxy."""
+"""connect: subresources that are not objects, such as log, exec or proxy."""
 
 from __future__ import annotations
 

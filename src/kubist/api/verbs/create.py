@@ -33,7 +33,7 @@ async def create(ctx: ResourceRequest) -> Response:
 
 
 def _sent(ctx: ResourceRequest) -> Object:
-    """Object of the body with defaults, namespace and without system fields."""
+    """Object in the body, with defaults and namespace, without system fields."""
     obj = body.read(ctx)
     ctx.resource.strategy.default(obj)
     metadata = obj["metadata"]

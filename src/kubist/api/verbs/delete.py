@@ -1,4 +1,4 @@
-"""delete: graceful while a grace period or a finalizer holds the object, at once otherwise.
+"""delete: graceful while a grace period or a finalizer delays the removal, immediate otherwise.
 
 Every step from a stored entry to its removal (`delete_object`), for delete, deletecollection and control loops:
 
@@ -133,7 +133,7 @@ def check_preconditions(ctx: ResourceRequest, obj: Object, options: DeleteOption
 
 
 class Marked(NamedTuple):
-    """Marking of an object for deletion: whether it is written, and whether the deletion waits then."""
+    """Result of `mark`: whether to write the marked object, and whether the deletion must wait."""
 
     write: bool
     waits: bool

@@ -196,7 +196,7 @@ ANY_VERSION = -1
 
 
 def _continue_token(revision: int, start: str) -> str:
-    """Continue token: version and start key of the next chunk, in the reference's form. `start` is relative to the
+    """Continue token: version and start key of the next chunk, in kube-apiserver's form. `start` is relative to the
     list's prefix."""
     raw = orjson.dumps({"v": TOKEN_VERSION, "rv": revision, "start": start})
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
@@ -221,7 +221,7 @@ def _read_token(token: str) -> tuple[int, str]:
 
 
 def _token_text(token: str) -> bytes:
-    """The text of a token: base64 for URLs, without padding, in which line breaks do not count."""
+    """The text of a token: base64 for URLs, without padding. Line breaks are ignored."""
     plain = token.translate(_LINE_BREAKS)
     valid = _ALPHABET.match(plain)
     end = valid.end() if valid else 0

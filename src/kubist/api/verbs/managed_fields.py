@@ -22,7 +22,7 @@ from kubist.model.schema.node import Schema
 Owned = TypeVar("Owned")
 SCALE = "autoscaling/v1"
 LONGEST_PRODUCT = 1024
-"""Characters of a User-Agent that are read for the manager's name, of which 128 bytes are kept."""
+"""Maximum number of User-Agent characters that are read for the manager's name. The name keeps 128 bytes of them."""
 
 
 def manager(ctx: ResourceRequest) -> str:
@@ -130,7 +130,7 @@ def track(
     ctx: ResourceRequest, new: Object, live: Object | None, reset: tuple[str, ...], *, cleared: bool = False
 ) -> Object:
     """Update the managedFields of `new` after a create (`live` is None), update or patch. Both objects are in the
-    request's version. Returns the object with which the write goes on."""
+    request's version. Returns the object that the write continues with."""
     owned = ctx.sent.as_owned(new, new=live is None)
     _track(ctx, owned, live, reset, cleared=cleared, convert=converter(ctx))
     return ctx.sent.with_null_lists(ctx.resource.schema, new)

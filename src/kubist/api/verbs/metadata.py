@@ -23,7 +23,7 @@ def set_name(ctx: ResourceRequest, metadata: Object) -> bool:
     if prefix and not name:
         name = metadata["name"] = ctx.resource.strategy.generate_name(prefix)
         if labels := metadata.get("labels"):
-            # The reference goes on with a copy here: a Job no longer shares the map of its template.
+            # kube-apiserver continues with a copy here: a Job no longer shares the map with its template.
             metadata["labels"] = dict(labels)
     ctx.name = name
     return bool(prefix)

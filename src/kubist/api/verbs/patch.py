@@ -68,7 +68,7 @@ class Change:
         self.owners: Object = {}
         """managedFields that error messages show though the current object lacks them: those of a Scale."""
         self.beyond: DecodeError | None = None
-        """The error of a number in the patch that no float can hold."""
+        """Error for a number in the patch that overflows a float."""
         self._document: Any = None
         self._current: Object | None = None
         self._in_patch = self.repeats
@@ -83,8 +83,8 @@ class Change:
         return self._apply(current)
 
     def invalid(self, why: object) -> status.APIError:
-        """422 of a patch whose result cannot be an object of the kind. It shows the result; of a strategic merge,
-        the patch."""
+        """422 for a patch whose result is not an object of the kind. It shows the result, or the patch if it is a
+        strategic merge."""
         if self.kind == STRATEGIC:
             text = format_value(self._document)
         else:
@@ -120,7 +120,7 @@ class Change:
             self.ctx.warn(complaint)
 
     def _out_of_range(self, error: DecodeError) -> str:
-        """The error of a number that no float can hold. In a JSON patch a wrong type may come before it."""
+        """Error for a number that overflows a float. In a JSON patch, an earlier wrong type takes precedence."""
         if self.kind == MERGE:
             return str(error)
         document, repeats = json.parse_repeats(self.ctx.request.body, float)
@@ -136,7 +136,7 @@ class Change:
                 raise status.bad_request(str(error)) from None
             if checked:
                 raise status.bad_request(f"error decoding patch: {self._out_of_range(error)}") from None
-            # Only the result is decoded, which may be without that number.
+            # Only the result is decoded, and it may lack that number.
             document, repeats = json.parse_repeats(self.ctx.request.body, float)
             self.beyond = error
         except DecodeError as error:
@@ -202,7 +202,7 @@ async def patch(ctx: ResourceRequest) -> Response:
             current = to_request_version(ctx, current)
         new, cleared = await away(ctx.long, patched_from, current)
         check_same_object(ctx, new, old)
-        # Not `current` where `new` shares parts with it: completing `new` may have changed them.
+        # Not `current` if `new` shares parts with it, because completing `new` may have changed them.
         live = current if converted else old
         new = await write_path.finish_transform(
             ctx, path, new, old, live, cleared=cleared, owned=not change.mistaken
@@ -264,7 +264,7 @@ def _object(value: Any) -> Object:
 
 
 def refused(error: FieldError) -> status.APIError:
-    """422 of a patch whose result cannot be an object of the kind."""
+    """422 for a patch whose result is not an object of the kind."""
     failure = status.invalid("", "", "", [error])
     failure.message = f' "" is invalid: {error}'
     return failure
@@ -320,7 +320,7 @@ def _identified(change: Change, target: body.Expected, custom: CustomResource, p
     if (api_version, kind) == (target.api_version, target.kind) or not isinstance(api_version, str | None):
         return patched
     if not kind or not isinstance(kind, str):
-        return patched  # decoding refuses this
+        return patched  # decoding rejects it
     if api_version is None and "apiVersion" in patched:
         raise change.invalid(".apiVersion accessor error: <nil> is of the type <nil>, expected string")
     api_version = api_version or ""
@@ -349,12 +349,12 @@ def _identified(change: Change, target: body.Expected, custom: CustomResource, p
 
 
 def _internal(target: body.Expected) -> str:
-    """Internal version of a group, which the reference takes for an object without apiVersion."""
+    """Internal version of a group, which kube-apiserver takes for an object without apiVersion."""
     return f"{target.group}/__internal" if target.group else "__internal"
 
 
 def _need_version(change: Change, target: body.Expected, patched: Object) -> None:
-    """Reject a patched built-in object without apiVersion: no field of it is known, not even its name."""
+    """Reject a patched built-in object without apiVersion: none of its fields is known, not even its name."""
     kind = patched.get("kind")
     if kind in (None, "", target.kind):
         change.unknown = sorted(patched.keys() - {"apiVersion", "kind"})
@@ -377,8 +377,8 @@ def _complete(change: Change, new: Object, resource: Resource) -> None:
 class _PatchedText:
     """Result of a JSON patch (a list of operations) or a merge patch, with numbers as the client wrote them. Error
     messages quote its JSON text: untouched parts keep the text of the object, inserted values the text of the patch,
-    and objects on the path to them are written with sorted keys. `current` is the object before, with keys in the order
-    of its text."""
+    and objects on the path to them are written with sorted keys. `current` is the object before the patch, with keys in
+    the order of its text."""
 
     def __init__(self, body: bytes, current: Object, *, is_json_patch: bool) -> None:
         document, repeats = json.parse_repeats(body, json.Spelled)

@@ -13,7 +13,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def is_stored_version(text: str) -> bool:
-    """Whether a resourceVersion is a positive number, as that of a stored object."""
+    """Whether a resourceVersion is a positive number, like that of a stored object."""
     number = unsigned(text)
     return isinstance(number, int) and number > 0
 

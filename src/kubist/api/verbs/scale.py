@@ -61,7 +61,7 @@ async def write(ctx: ResourceRequest, path: Scale, transform: Any, encoder: Any,
         assert old is not None
         seen = view(old, path)
         scale = await transform(old)
-        if not ctx.resource.custom:  # their own rules name the field that the scale stands for
+        if not ctx.resource.custom:  # their validation names the CRD's field instead
             check(ctx, scale, old["metadata"]["uid"])
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if ctx.resource.custom and replicas == UNSET:

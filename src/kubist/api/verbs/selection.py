@@ -50,12 +50,12 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether there is no selector. A name counts as a selector."""
+        """Whether the selection has no selector. A name counts as a selector."""
         return self.labels.empty and self.fields.empty and self.key is None
 
     @property
     def indexed(self) -> bool:
-        """Whether the reference finds the objects by an index, and so knows that none follow."""
+        """Whether kube-apiserver finds the objects by an index, and so knows that no more objects follow."""
         return any(self.fields.exact(label) is not None for label in self._indexed_fields)
 
     def _below(self, entry: Entry) -> bool:

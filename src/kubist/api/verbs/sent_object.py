@@ -29,13 +29,13 @@ from kubist.model.schema.strict import Decoded
 
 
 class SentObject:
-    """Record of the empty values in one request body. A body without any, as most are, is `PLAIN`: all views are then
-    the object itself."""
+    """Record of the empty values in one request body. Most bodies have none and use `PLAIN`, whose views are the object
+    itself."""
 
     __slots__ = ("_body", "_has_empty_lists", "_normalized", "_schema", "_visible")
 
     def __init__(self, schema: Schema, decoded: Decoded, *, new: bool) -> None:
-        """`new` says that the body is that of an object to create."""
+        """`new`: the body is that of an object to create."""
         self._schema = schema
         self._body = decoded.dropped
         """Parsed body, if decoding dropped an empty value from it."""

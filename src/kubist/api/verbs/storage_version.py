@@ -1,8 +1,9 @@
 """Conversion of objects between the version of the request and the stored version.
 
-Built-in objects are converted here. A patch may name another version of them (`named_version`). Custom objects are
-converted as their entries are decoded and encoded. They cannot be converted from a version that their CRD no longer
-has. The reference's cache never becomes ready then: reads of the cache get 429, reads of the store fail.
+Built-in objects are converted here. A patch may name another version of a built-in kind (`named_version`). Custom
+objects are converted as their entries are decoded and encoded. They cannot be converted from a version that their CRD
+no longer has. In that case kube-apiserver's cache never becomes ready: reads of the cache get 429, reads of the store
+fail.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ async def entry_in_request_version(ctx: ResourceRequest, entry: Entry) -> Entry:
 
 
 async def read_back(ctx: ResourceRequest, obj: Object) -> Object:
-    """Object of a dry run as a read of the stored object would return it. Only custom objects are encoded and
-    decoded for this: their conversion may change or refuse them, and defaults may apply. The object is used up."""
+    """Object of a dry run as a read of the stored object would return it. Only custom objects are encoded and decoded
+    for this: their conversion may change or reject them, and defaults may apply. The object is used up."""
     custom = ctx.resource.custom
     if custom is None:
         return obj

@@ -29,7 +29,7 @@ async def update(ctx: ResourceRequest) -> Response:
 
     async def replace(old: Object | None, fresh: write_path.Fresh) -> Object:
         nonlocal unused
-        # The following steps may change the object, so another try decodes the body again.
+        # The following steps may change the object, so another attempt decodes the body again.
         new, unused = unused if unused is not None else await away(ctx.long, _sent, ctx), None
         live = await write_path.in_request_version(ctx, old, fresh)
         return await write_path.finish_transform(ctx, path, new, old, live, cleared=cleared)
@@ -52,7 +52,7 @@ async def _update_scale(ctx: ResourceRequest, path: Scale) -> Response:
     except status.APIError as error:
         if not ctx.resource.custom or error.code != 400:
             raise
-        # The scheme of custom resources holds options alone.
+        # The scheme of custom resources has only options.
         why = f'no kind is registered for the type v1.Scale in scheme "{schemes.CUSTOM}"'
         raise status.bad_request(why) from None
     match_namespace(ctx, new["metadata"])

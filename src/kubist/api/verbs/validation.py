@@ -107,8 +107,8 @@ def _as_shown(
 ) -> list[FieldError]:
     """Errors whose messages show the empty values that the client sent.
 
-    They come from a second validation, of the object with these values. They are used only if it finds the same
-    errors, because a rule may ask whether a field was sent."""
+    They come from a second validation, of the object with these values. They are used only if it finds the same errors,
+    because a rule may depend on whether a field was sent."""
     view = ctx.sent.as_shown(obj)
     if view is obj:
         return errors

@@ -1,5 +1,5 @@
-"""watch: every change of a selection since a resource version, in order and once. The cache's dispatch writes to the
-stream directly; nothing waits for a watcher."""
+"""watch: every change to a selection since a resource version, in order and exactly once. The cache's dispatch writes
+to the stream directly; nothing waits for a watcher."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ WAITING_LIMIT = 10_000
 """Events that may wait for their conversion before the watcher is disconnected."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 Waiting = tuple[str, Entry | bytes, Change | None]
-"""Event to send: its type, its entry, and the change whose watchers share the event's bytes."""
+"""Event to send: its type, its entry, and the change. The watchers of a change share the event's bytes."""
 EXPIRED = "The resourceVersion for the provided watch is too old."
-"""Message of the reference's store. Its watch cache, which serves everything but events, has another one."""
+"""Message of kube-apiserver's store. Its watch cache, which serves everything but events, has another one."""
 
 
 async def watch(ctx: ResourceRequest) -> Answer:
@@ -96,11 +96,11 @@ class Watcher:
         self._room = 0
         """Buffer limit of this watcher in bytes."""
         self.writer: StreamWriter | None = None
-        """Writer of the stream, set by `start`. The test bench puts another one in front of it."""
+        """Writer of the stream, set by `start`. The test bench wraps it."""
         self.withholds_bookmarks = False
         """Whether the periodic bookmarks are omitted, as a fault. The one after the initial state is sent."""
         self.sent = 0
-        """Number of events that were written, with bookmarks."""
+        """Number of written events, including bookmarks."""
         self._timers: list[asyncio.TimerHandle] = []
         self._state: Iterator[Entry] | None = None
         """Rest of the initial state."""
@@ -211,8 +211,8 @@ class Watcher:
             self.writer.abort()
 
     def _converting(self) -> bool:
-        """Whether some objects may be stored in another version than the one asked for: then events wait for
-        their conversion, in order."""
+        """Whether some objects may be stored in another version than the requested one. Events then wait for their
+        conversion, in order."""
         custom = self.ctx.resource.custom
         return custom is not None and len(custom.conversion.versions) > 1
 

@@ -33,8 +33,8 @@ def stream_protocol(request: Request) -> str | Response:
 
 
 def watch_protocol(request: Request) -> str | Response:
-    """Subprotocol of a watch: the one that the client offers, whatever its name. Its messages do not depend on it.
-    The client must send an Origin."""
+    """Subprotocol of a watch: the client's offer, whatever its name. The messages do not depend on it. The client must
+    send an Origin."""
     if (rejected := refusal(request)) is not None:
         return rejected
     if not _URI.match(request.headers.get("origin", "")):

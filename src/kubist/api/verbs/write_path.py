@@ -9,7 +9,7 @@ Create (`create_object`), from the object of a POST:
 
 Update, patch and apply (`update_object`), from a stored object, in `_replace_object`:
 
-1. the `Transform` of the verb makes the new object. PUT, PATCH and apply differ here and nowhere else. Each ends with
+1. the `Transform` of the verb makes the new object. PUT, PATCH and apply differ only here. Each ends with
    `finish_transform`: managed fields, conversion to the stored version, mutating admission
 2. optimistic locking: `check_resource_version`
 3. system fields, allocation, preparation, generation, validation, validating admission, then the store, or the deletion
@@ -54,7 +54,7 @@ from kubist.model.patch.apply import restore_times
 from kubist.storage.cache.cache import Entry
 
 Fresh = Callable[[], Awaitable[Object]]
-"""Gives the stored object, to build the new one from. The new object may share parts with it."""
+"""Returns the stored object, to build the new one from. The new object may share parts with it."""
 
 Transform = Callable[[Object | None, Fresh], Awaitable[Object]]
 """Makes the new object from the stored one (None: absent), which it must not change. Both are in the stored version."""
@@ -203,8 +203,8 @@ async def update_object(
     precondition_uid: str | None = None,
     lend: bool = False,
 ) -> Outcome:
-    """Replace the object of the URL by the result of `transform`: compare and swap, until no other write comes
-    between. `lend` says that `transform` never changes the object that `Fresh` gives (`lending.py`)."""
+    """Replace the object of the URL with the result of `transform`, by compare-and-swap until no other write
+    intervenes. `lend`: `transform` never changes the object that `Fresh` returns (`lending.py`)."""
     registry, resource = ctx.api.registry, ctx.resource
     key = resource.key(ctx.info.namespace, ctx.info.name)
     entry = await registry.read(resource, ctx.info.namespace, ctx.info.name)
@@ -242,8 +242,8 @@ async def finish_transform(
 ) -> Object:
     """Common end of the transforms of PUT and PATCH: managed fields, stored version, mutating admission.
 
-    `live` is the stored object in the request's version. `cleared` says that the client sent an empty list of
-    managedFields; without `owned` the fields get no owner."""
+    `live` is the stored object in the request's version. `cleared`: the client sent an empty list of managedFields.
+    Without `owned`, the fields get no owner."""
     new = await managed_fields.tracked(ctx, new, live, target.reset_fields, cleared=cleared)
     if not owned:
         new["metadata"].pop("managedFields", None)
@@ -333,7 +333,8 @@ async def _replace_object(
 
 
 async def _replace(ctx: ResourceRequest, entry: Entry, new: Object, old: Object) -> Entry | None:
-    """Store the new object, unless it is the old one. An entry whose form or encryption is outdated is stored anew."""
+    """Store the new object unless it is unchanged. An entry with an outdated storage format or encryption is written
+    again."""
     if is_unchanged(new, old) and not await ctx.api.registry.stale(entry):
         return entry
     stored = new if ctx.resource.custom is None else await to_custom_storage_version(ctx, new)

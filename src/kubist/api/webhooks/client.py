@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_BUNDLE = 1 << 18
-"""Maximum length in characters of a CA bundle whose SSL context is cached. All authorities of a system are shorter."""
+"""Maximum length in characters of a CA bundle whose SSL context is cached. A system's whole CA bundle is shorter."""
 
 
 class WebhookClient:
@@ -106,8 +106,8 @@ def clean_url(url: str) -> str:
 
 
 def clean_path(path: bytes) -> str:
-    """Escaped absolute path of a decoded one, without empty segments, `.` and `..`, and without a slash at its
-    end, as Go's `path.Join` makes it."""
+    """Cleans and escapes a decoded path, like Go's `path.Join`: absolute, without empty segments, `.`, `..` and a
+    trailing slash."""
     kept: list[bytes] = []
     for segment in path.split(b"/"):
         if segment == b"..":

@@ -21,7 +21,7 @@ class CertificateSubjectRestriction(Plugin):
         # Saves start-up time: loaded with the first CertificateSigningRequest.
         from cryptography import x509
 
-        # Saves start-up time: it loads `cryptography` too.
+        # Saves start-up time: it also loads `cryptography`.
         from kubist.api.kinds.certificates.pem import read_request
 
         try:

@@ -30,7 +30,8 @@ class DefaultStorageClass(Plugin):
 
 
 def default_class(ctx: Context, resource: str, group: str, annotations: tuple[str, ...]) -> str:
-    """Name of the class that an annotation marks as default, the newest if several are marked; "" without one."""
+    """Name of the class that an annotation marks as default, the newest one if there are several; "" if there is
+    none."""
     marked = []
     for obj in ctx.objects.list(resource, group=group):
         metadata = obj["metadata"]

@@ -1,4 +1,4 @@
-"""LimitRanger: sets a namespace's default amounts on containers; pods and claims must stay within its bounds."""
+"""LimitRanger: sets a namespace's default amounts on containers, and rejects pods and claims outside its bounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _limits(limit_range: Object) -> list[Object]:
 
 
 def set_defaults(pod: Object, limits: list[Object]) -> None:
-    """Sets the amounts that containers leave out, and lists them in an annotation."""
+    """Sets the amounts that containers omit, and lists them in an annotation."""
     requests: dict[str, str] = {}
     ceilings: dict[str, str] = {}
     for limit in limits:
@@ -126,7 +126,8 @@ def _bounds(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
 
 
 def _maximum(limit: Object, word: str, required: Amounts, requests: Amounts) -> Iterator[str]:
-    """Violations of `max`: the amounts in `required` must be given and within it, and the requests too if given."""
+    """Violations of `max`. The amounts in `required` must be set and within `max`. Requests must be within `max` if
+    set."""
     for name, bound in sorted(amounts.read(limit.get("max")).items()):
         usage = f"maximum {name} usage per {limit['type']} is {bound}"
         amount, request, most = _comparable(required.get(name, ZERO), requests.get(name, ZERO), bound)

@@ -1,5 +1,5 @@
-"""MutatingAdmissionPolicy: evaluates mutating policies one after the other. Their mutations are JSON patches and apply
-configurations from CEL expressions."""
+"""MutatingAdmissionPolicy: evaluates mutating policies one after another. CEL expressions produce their mutations,
+which are JSON patches and apply configurations."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Pass:
         self._decisions = Decisions(request.ctx)
         self._due: list[_Invocation] = []
         self._errors: list[tuple[str, str]] = []
-        """(message, reason) of errors of policies whose failurePolicy is Fail."""
+        """(message, reason) of each error of a policy with failurePolicy Fail."""
 
     def collect(self, policy: MutatingPolicy, bindings: list[Binding]) -> None:
         """Adds an invocation of the policy for each matching binding and parameter."""
@@ -273,8 +273,8 @@ class MutatingPolicy(Policy):
 
 
 _LARGEST = 16 << 20
-"""Maximum size of the value of a mutation, in characters, and 8 for each element. No larger object can be stored. A
-value may be in several places, and is copied to each."""
+"""Maximum size of a mutation's value in characters, plus 8 for each element. No larger object can be stored. A value
+that occurs in several places counts in each, because it is copied."""
 
 
 class _TooLarge(Exception):

@@ -1,4 +1,4 @@
-"""MutatingAdmissionWebhook: calls webhooks one after the other. Each may change the object by a JSON patch."""
+"""MutatingAdmissionWebhook: calls webhooks one after another. Each may change the object with a JSON patch."""
 
 from __future__ import annotations
 

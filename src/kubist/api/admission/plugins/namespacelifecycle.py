@@ -43,7 +43,7 @@ class NamespaceLifecycle(Plugin):
         return None
 
     async def _check_after_catch_up(self, ctx: Context, new: Object, old: Object | None) -> None:
-        """Reads the phase again after the cache caught up, because another server may just have created the
+        """Checks the phase again once the cache has caught up, because another server may just have created the
         namespace."""
         await self._registry.cache.catch_up()
         phase = self._phases.get(ctx.namespace)

@@ -22,7 +22,7 @@ OF_CLAIM_STATUS = ("capacity", "conditions", "allocatedResourceStatuses", "alloc
 
 
 def node_of(user: User) -> str | None:
-    """Name of the node that the user is; None if the user is not a node."""
+    """Name of the node that the user represents; None if the user is not a node."""
     if not user.name.startswith(PREFIX) or GROUP not in user.groups:
         return None
     return user.name.removeprefix(PREFIX)
@@ -299,7 +299,7 @@ _PROJECTED = {
 
 
 def _api_references(spec: Object) -> str:
-    """Kind of API object that a pod refers to, as shown in the error message; "" if it refers to none."""
+    """Kind of API objects that a pod refers to, as in the error message; "" if it refers to none."""
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
     if any(True for _ in secrets_of(spec)):

@@ -34,7 +34,7 @@ class PodNodeSelector(Plugin):
             raise forbidden(ctx, new, why)
 
     def _of_namespace(self, ctx: Context, pod: Object) -> dict[str, str]:
-        """Node selector of the pod's namespace. Raises 403 if the pod contradicts it."""
+        """Node selector of the pod's namespace. Raises 403 if the pod's selector conflicts with it."""
         namespace = ctx.objects.get("namespaces", ctx.namespace)
         if namespace is None:
             raise status.plain_error(f"namespace {ctx.namespace} does not exist")

@@ -42,7 +42,7 @@ IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforwar
 UNRESTRICTED = str(Standard())
 ENFORCED = PREFIX + "enforce-policy"
 MOST_PODS, MOST_SECONDS = 3000, 1.0
-"""Maximum number of existing pods, and of seconds, for the check when a namespace becomes stricter."""
+"""Maximum number of existing pods to check, and maximum seconds of the check, when a namespace becomes stricter."""
 
 
 class PodSecurity(Plugin):
@@ -95,7 +95,7 @@ class PodSecurity(Plugin):
                 _audit_and_warn(ctx, policy, template)
 
     def _exemption(self, ctx: Context, obj: Object) -> str:
-        """Reason of the request's exemption (namespace, user or runtimeClass), "" if it is not exempt."""
+        """Reason why the request is exempt (namespace, user or runtimeClass); "" if it is not exempt."""
         if not self._exempt:
             return ""
         if ctx.namespace in (self._exempt.get("namespaces") or ()):
@@ -166,7 +166,7 @@ def _audit(ctx: Context, policy: Policy, pod: Object) -> None:
 
 
 def _audit_and_warn(ctx: Context, policy: Policy, pod: Object) -> None:
-    """Audits and warns of violations of a pod or template."""
+    """Records violations of a pod or template in the audit event and as warnings."""
     _audit(ctx, policy, pod)
     problems = violations(policy.warn, pod.get("metadata") or {}, pod.get("spec") or {})
     if problems:
@@ -218,7 +218,7 @@ def _shown_names(names: list[str]) -> str:
 
 
 def _distinct_owners_first(pods: list[Object]) -> list[Object]:
-    """Pods with one pod of each controller first, because the pods of a controller are alike."""
+    """Pods, starting with one pod of each controller, because the pods of a controller are alike."""
     seen: set[str] = set()
     first: list[Object] = []
     rest: list[Object] = []

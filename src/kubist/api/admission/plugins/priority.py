@@ -68,7 +68,8 @@ class Priority(Plugin):
         return obj["metadata"]["name"], obj.get("value", 0), obj.get("preemptionPolicy", "")
 
     def _default(self) -> Object | None:
-        """PriorityClass of pods that name none. If several are marked as default, the lowest value."""
+        """PriorityClass of pods that name none. If several are marked as global default, the one with the lowest
+        value."""
         classes = self._classes.items
         if self._classes.generation != self._seen:
             self._seen = self._classes.generation

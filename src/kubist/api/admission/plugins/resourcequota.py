@@ -47,7 +47,7 @@ RETRIES = 3
 
 
 class Request:
-    """Write that waits to be charged."""
+    """Write that waits for its charge."""
 
     __slots__ = ("ctx", "done", "evaluator", "new", "old")
 
@@ -94,8 +94,8 @@ class Ledger:
             del self._working[namespace]
 
     async def _settle(self, namespace: str, batch: list[Request]) -> None:
-        """Checks a batch against the current quotas and writes the new usage. If a quota changed meanwhile, retries
-        with the lost quotas only, because the others are already charged."""
+        """Checks a batch against the current quotas and writes the new usage. If another write changed some quotas in
+        the meantime, retries only these, because the others are already charged."""
         objects = batch[0].ctx.objects
         names: set[str] | None = None
         for _ in range(RETRIES + 1):

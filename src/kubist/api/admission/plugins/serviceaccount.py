@@ -145,7 +145,7 @@ def secrets_of(spec: Object) -> Iterator[str]:
 
 
 def _container_secrets(container: Object) -> Iterator[tuple[str, str]]:
-    """(source, secret name) of the secrets in a container's environment."""
+    """(source, secret name) for each secret in a container's environment."""
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("secretKeyRef")
         if reference is not None:
@@ -163,7 +163,7 @@ _WORDS = {
 
 
 def _unreferenced(account: Object, spec: Object, lists: tuple[str, ...]) -> str:
-    """Error message for the first secret that the pod uses and its account does not list; "" without one."""
+    """Error message for the first secret that the pod uses but its account does not list; "" if there is none."""
     who = account["metadata"]["name"]
     mountable = {secret.get("name", "") for secret in account.get("secrets") or ()}
     tail = f"is not allowed because service account {who} does not reference that"

@@ -1,4 +1,5 @@
-"""StorageObjectInUseProtection: adds the finalizer that keeps volumes, claims and volume attributes classes in use."""
+"""StorageObjectInUseProtection: adds the finalizer that protects volumes, claims and volume attributes classes in
+use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ValidatingAdmissionPolicy: evaluates validating policies, which reject, warn or audit. Their validations have
-messages and reasons."""
+"""ValidatingAdmissionPolicy: evaluates validating policies, which deny, warn or audit. Each validation has a message
+and a reason."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Outcome:
     denials: list[Denial] = field(default_factory=list)
     annotations: list[tuple[str, str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Errors of audit annotations. They reject the request independent of the binding's validationActions."""
+    """Errors of audit annotations. They reject the request regardless of the binding's validationActions."""
 
 
 class Validation:

@@ -42,7 +42,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
 
 async def _ask(hook: Hook, request: AdmissionRequest, target: Target, index: int) -> status.APIError | None:
-    """Error with which the webhook rejects the request, or None."""
+    """Error if the webhook rejects the request, otherwise None."""
     try:
         answer = await hook.call(request, target, mutating=False)
     except CallError as error:

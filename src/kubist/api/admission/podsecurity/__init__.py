@@ -1,1 +1,1 @@
-"""Pod Security Standards: levels and versions, their checks, and the policy of a namespace's labels."""
+"""Pod Security Standards: levels and versions, their checks, and the policy in a namespace's labels."""

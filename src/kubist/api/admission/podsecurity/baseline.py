@@ -161,7 +161,7 @@ def proc_mount(_metadata: Object, spec: Object) -> Violation | None:
 
 
 def se_linux(*more: str) -> Check:
-    """Check of SELinux options. `more` are the types that a later version allows in addition."""
+    """Check of SELinux options. `more`: additional types that a later version allows."""
     allowed = ("", "container_t", "container_init_t", "container_kvm_t", *more)
 
     def check(_metadata: Object, spec: Object) -> Violation | None:

@@ -1,4 +1,4 @@
-"""Pod Security Standards: levels and versions, the policy of a namespace's labels, and the table of all checks with the
+"""Pod Security Standards: levels and versions, the policy in a namespace's labels, and the table of all checks with the
 version from which each form applies."""
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class ResourceCheck:
         return self._with(name=name)
 
     def field_selector(self, text: str) -> ResourceCheck:
-        """Narrows the check by a selector. Only the node authorizer and webhook authorizers use selectors."""
+        """Narrows the check with a selector. Only the node authorizer and webhook authorizers use selectors."""
         return self._with(field_selector=text)
 
     def label_selector(self, text: str) -> ResourceCheck:

@@ -55,7 +55,7 @@ class Expression:
 
     @property
     def node(self) -> Node:
-        """Syntax tree of an expression that was evaluated."""
+        """Syntax tree of an evaluated expression."""
         assert self._program is not None
         return self._program.node
 
@@ -91,7 +91,7 @@ class _Variables(Object):
 
 
 class Evaluation:
-    """Values that expressions see of a request, and the remaining cost budget."""
+    """Values of a request for its expressions, and the remaining cost budget."""
 
     def __init__(
         self, decisions: Decisions, known: Object, variables: dict[str, Expression] | None = None

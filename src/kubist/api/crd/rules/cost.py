@@ -1,5 +1,5 @@
-"""Estimated cost of the CEL rules of a schema: cost of a rule times its maximum number of evaluations, and
-the total."""
+"""Estimated cost of the CEL rules of a schema: the cost of each rule times its maximum number of evaluations, and the
+total."""
 
 from __future__ import annotations
 

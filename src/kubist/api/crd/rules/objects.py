@@ -65,7 +65,7 @@ def compile_rules(props: Props, *, root: bool) -> Rules | None:
     """Compiled rules of a schema; None if it has no rules."""
     if not _has_rules(props):
         return None
-    leave_loop()  # thousands of rules take more than a second, and each schema is compiled once
+    leave_loop()  # thousands of rules take more than a second, but each schema is compiled only once
     return _compile(props, schema_type(props, resource=root))
 
 
@@ -100,7 +100,7 @@ def _compile(props: Props, schema: SchemaType | None) -> Rules | None:
 
 
 class _Correlation:
-    """Old value of a value, or of its nearest parent that can be matched with the old object."""
+    """Old counterpart of a value, or of its nearest parent that can be matched with the old object."""
 
     __slots__ = ("current", "parent")
 
@@ -131,7 +131,8 @@ _NO = _Correlation(None, None)
 
 
 class _Run:
-    """Evaluation of all rules on one object. It raises `Lengthy` on the event loop when SLICE of the budget is used."""
+    """Evaluation of all rules on one object. On the event loop it raises `Lengthy` when SLICE of the budget is used
+    up."""
 
     def __init__(self, budget: int) -> None:
         self.left = budget
@@ -185,7 +186,7 @@ class _Run:
                 self._report_violation(rule, rules.kind, variables, new, correlation, where)
 
     def _is_violated(self, rule: CompiledRule, kind: str, variables: dict[str, Any], where: str) -> bool:
-        """Whether the rule evaluates to anything but true. Reports a failed evaluation, which is no violation."""
+        """Whether the rule evaluates to anything but true. A failed evaluation is reported, but is not a violation."""
         assert rule.program is not None
         try:
             outcome, cost = rule.program.evaluate(variables, cel.PER_CALL_LIMIT)

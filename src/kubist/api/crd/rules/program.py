@@ -74,7 +74,7 @@ class CompiledRule:
 def _compiled(
     expression: str, environment: cel.Environment, result: str, prefix: str, subject: str
 ) -> tuple[cel.Program | None, str]:
-    """The program of an expression, or None and the error if it is invalid or has another type of result."""
+    """The program of an expression, or None and the error if it is invalid or has the wrong result type."""
     try:
         program = cel.compile(expression, environment)
     except cel.CompileError as error:

@@ -15,15 +15,15 @@ _serial = itertools.count()
 
 
 class SchemaType:
-    """A CEL type and its sizes. `most` is the maximum number of elements or bytes of a value; `least` is the
-    size of the smallest value in bytes of JSON."""
+    """A CEL type and its sizes. `most` is the maximum number of elements or bytes of a value. `least` is the size of
+    the smallest value in bytes of JSON."""
 
     def __init__(self, type_: Type, most: int = BODY_BYTES, least: int = 1) -> None:
         self.type = type_
         self.most = most
         self.least = least
         self.fields: dict[str, SchemaType] = {}
-        """By field name as expressions spell it (escaped)."""
+        """Types by field name, in the escaped form that expressions use."""
         self.element: SchemaType | None = None
 
     def size_of(self, path: tuple[str, ...]) -> int | None:

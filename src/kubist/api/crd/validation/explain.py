@@ -1,4 +1,4 @@
-"""Explains why a value does not fit its schema: causes in the reference's order, without duplicates.
+"""Explains why a value does not fit its schema: causes in kube-apiserver's order, without duplicates.
 
 Each schema also counts how many of its parts matched. If all alternatives of an anyOf or oneOf fail, the
 causes of the alternative with the highest count are reported.
@@ -20,11 +20,11 @@ from kubist.model.meta.numerals import go_float
 
 Props = dict[str, Any]
 NOWHERE = "<nil>"
-"""Field of a cause for which the reference names no field."""
+"""Field of a cause if kube-apiserver names no field."""
 
 
 class OldValue:
-    """A part of the new object and its counterpart in the old object. None replaces it when they cannot be matched."""
+    """A part of the new object with its counterpart in the old object. None replaces it if there is no counterpart."""
 
     def __init__(self, new: Any, old: Any, props: Props | None) -> None:
         self.new = new
@@ -304,5 +304,5 @@ def _junctors(props: Props, value: Any, path: str, result: _Result, old: OldValu
 
 
 def _best(branches: list[_Result]) -> _Result:
-    """The branch with the highest count; the first of equals."""
+    """The branch with the highest count, or the first of several."""
     return max(branches, key=lambda branch: branch.fitted)

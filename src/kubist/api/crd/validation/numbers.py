@@ -23,7 +23,8 @@ TYPE_NAMES: dict[type, str] = {
 
 
 def is_integer(value: float) -> bool:
-    """Whether a float counts as an integer: at most 2^53-1 in size, and within a relative difference of 1e-9 of one."""
+    """Whether a float counts as an integer: its absolute value is at most 2^53-1, and it is within a relative
+    difference of 1e-9 of an integer."""
     if math.isnan(value) or math.isinf(value) or abs(value) > _MAX_JSON_INTEGER:
         return False
     nearest = math.trunc(value)
@@ -53,7 +54,7 @@ def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
         if isinstance(value, float):
             if not value.is_integer():
                 return False
-            value = int(Decimal(repr(value)))  # shortest decimal form, which the reference parses again
+            value = int(Decimal(repr(value)))  # shortest decimal form, which kube-apiserver parses again
         return -(1 << bits) <= value < 1 << bits
     if format_ == "float":
         try:
@@ -64,7 +65,7 @@ def in_range(value: float, types: tuple[str, ...], format_: str) -> bool:
 
 
 def native(value: Any) -> Any:
-    """Integers beyond 64 bits become floats, as in the reference's decoder."""
+    """The value with integers beyond 64 bits as floats, as in kube-apiserver's decoder."""
     if value.__class__ is int and not -(1 << 63) <= value < 1 << 63:
         return float(value)
     return value
@@ -73,7 +74,7 @@ def native(value: Any) -> Any:
 def problems(
     props: Props, types: tuple[str, ...], format_: str, value: Any, path: str
 ) -> list[tuple[str, str]]:
-    """Violations of a number as (keyword, message). The keyword is empty if the reference names no field for it."""
+    """Violations of a number as (keyword, message). The keyword is empty if kube-apiserver names no field for it."""
     value = native(value)
     errors: list[tuple[str, str]] = []
     form = f"with format {format_}" if format_ else "(default format)"
@@ -127,8 +128,8 @@ def is_one_of(value: Any, enum: list[Any]) -> bool:
 
 
 def _converted(value: Any, choice: Any) -> Any:
-    """The number converted to the type of the enum value, as the reference converts it: a float is truncated
-    to an integer, and an integer becomes the character with that code point."""
+    """The number converted to the type of the enum value, as kube-apiserver converts it: a float is truncated to an
+    integer, and an integer becomes the character with that code point."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     if isinstance(value, float) and isinstance(choice, int):

@@ -1,7 +1,7 @@
 """JSON-schema validation of custom resources: a compiled check, and an explanation of failures.
 
-Nearly all objects are valid. `Validator.valid` is therefore a compiled closure that returns only a bool.
-`Explainer` walks an invalid value again and collects the causes in the reference's order.
+Nearly all objects are valid. `Validator.valid` is therefore a compiled closure that returns only a bool. `Explainer`
+walks an invalid value again and collects the causes in kube-apiserver's order.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def compile_check(props: Props) -> Check:
 
 
 def _pattern_check(pattern: str) -> Check:
-    """Compiles the pattern for the first value: that is done during validation, which can leave the event loop."""
+    """Check that compiles the pattern when the first value arrives, during validation, which can leave the event
+    loop."""
 
     def check(value: str) -> bool:
         try:

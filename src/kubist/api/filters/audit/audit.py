@@ -26,7 +26,7 @@ REQUEST, RESPONSE = 2, 3
 BUFFERED = 10_000
 """Maximum number of events that wait for the disk. Further events are dropped and the server logs an error."""
 AT_ONCE = 64 << 10
-"""Size in bytes from which on waiting lines are written."""
+"""Size in bytes of the waiting lines at which they are written."""
 USER_AGENT_LIMIT = 1024
 
 _REFERENCE = ("namespace", "name", "uid", "resourceVersion")
@@ -40,7 +40,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Delivers the waiting events. It is called from a thread other than that of the event loop."""
+        """Delivers the waiting events. It is called from a thread other than the event loop's."""
         ...
 
 
@@ -235,7 +235,7 @@ class Trail:
 
 
 _DELETE_OPTIONS: Object = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
-"""Type of the body of a delete that names none."""
+"""Type of a delete's body that does not name its type."""
 
 
 def _sources(request: Request) -> list[str]:

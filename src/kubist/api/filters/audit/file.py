@@ -34,7 +34,7 @@ class AuditFile:
         self._max_size = max_size
         self._mode = files.FILE_MODE
         self._is_torn = False
-        """Whether the log ends within a line, because the disk was full."""
+        """Whether the log ends in an incomplete line, because the disk was full."""
         self._open()
         self._backups = Backups(path, max_backup, max_age)
         self._compressor: Compressor | None = None
@@ -66,7 +66,7 @@ class AuditFile:
         if self._compressor is None:
             self._append(lines)
             return
-        while True:  # The lock keeps compression from a backup to which a line is still added.
+        while True:  # The lock prevents the compression of a backup while a line is being appended to it.
             fcntl.flock(self._file, fcntl.LOCK_SH)
             try:
                 if not self._moved():
@@ -165,9 +165,8 @@ class Backups:
         return sorted(backups, reverse=True)
 
     def reserve(self, now: float) -> Path:
-        """Creates an empty file under a free name, which the caller may replace. The name is later than that
-        of every other backup even if the clock stands still or was set back, because pruning goes by the
-        names."""
+        """Creates an empty file under a free name, which the caller may replace. The name sorts after every other
+        backup even if the clock stands still or was set back, because pruning relies on the names."""
         backups = self.all()
         moment = max(int(now * 1000), backups[0].moment + 1 if backups else 0)
         while True:
@@ -203,7 +202,7 @@ class Compressor:
         self._thread.start()
 
     def start(self) -> None:
-        """Compresses backups that are not compressed."""
+        """Compresses backups that are not compressed yet."""
         self._due.set()
 
     def stop(self) -> None:
@@ -230,9 +229,9 @@ class Compressor:
 
         target = path.with_name(path.name + _COMPRESSED)
         with path.open("rb") as source:
-            fcntl.flock(source, fcntl.LOCK_EX)  # Waits for writers that opened the file before its rotation.
+            fcntl.flock(source, fcntl.LOCK_EX)  # Wait for writers that opened the file before its rotation.
             info = os.fstat(source.fileno())
-            # An empty file may only reserve a name: by now the name may belong to a log, which must not be deleted.
+            # An empty file may only reserve a name. By now that name may belong to a log, which must not be deleted.
             if not info.st_nlink or not info.st_size:
                 return
             mode = stat.S_IMODE(info.st_mode)

@@ -1,4 +1,4 @@
-"""Audit policy: audit level by request. The first matching rule decides."""
+"""Audit policy: the audit level of each request. The first matching rule decides."""
 
 from __future__ import annotations
 

@@ -22,19 +22,19 @@ log = logging.getLogger("kubist.filters")
 ATTEMPTS = 5
 """Attempts to send a batch."""
 FACTOR, JITTER = 1.5, 0.2
-"""The wait before each further attempt is longer by FACTOR, and by a random part of up to JITTER."""
+"""Each wait before another attempt is FACTOR times as long as the last one, plus a random part of up to JITTER."""
 IN_FLIGHT = 64
 """Maximum number of batches that are being sent. Further events wait in the buffer."""
 BUFFER_BYTES = 64 << 20
-"""Maximum size of the events that wait or are being sent. An event may hold a request and a response of megabytes."""
+"""Maximum size of the events that wait or are being sent. One event may hold megabytes of request and response."""
 CLOSING_SECONDS = 10.0
-"""Time at a stop to send the waiting events."""
+"""Time to send the waiting events at shutdown."""
 TRUNCATED = "audit.k8s.io/truncated"
 _HEAD, _TAIL = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[', b"]}"
 
 
 class Sender(Protocol):
-    """Server that takes the events (`filters.remote_review.RemoteReview`)."""
+    """Server that receives the events (`filters.remote_review.RemoteReview`)."""
 
     async def send(self, body: bytes) -> None:
         """Posts a body. Raises CallFailed unless the response is a success."""
@@ -99,7 +99,7 @@ class AuditWebhook:
             self._runner = self._loop.create_task(self._run())
 
     def close(self) -> None:
-        """Sends the waiting events. It is called from a thread other than that of the event loop."""
+        """Sends the waiting events. It is called from a thread other than the event loop's."""
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
         if self._dropped:
@@ -132,7 +132,7 @@ class AuditWebhook:
             task.add_done_callback(self._sending.discard)
 
     async def _filled(self) -> bool:
-        """Waits until a batch is full or its time is over. False at a stop without further events."""
+        """Waits until a batch is full or its time is up. False at shutdown, when no events are left."""
         while not self._events:
             if self._closing:
                 return False
@@ -150,7 +150,7 @@ class AuditWebhook:
         return True
 
     async def _throttle(self) -> None:
-        """Token bucket of batches. A stop does not wait for it."""
+        """Token bucket of batches. Shutdown does not wait for it."""
         rate = self._settings.throttle_qps
         if not rate or self._closing:
             return
@@ -169,7 +169,7 @@ class AuditWebhook:
             self._bytes -= sum(map(len, batch))
 
     async def _send(self, body: bytes, count: int) -> None:
-        """Sends a body, several times if needed. It tries again after every error, as the reference does."""
+        """Sends a body. It retries after every error, like kube-apiserver."""
         wait = self._settings.initial_backoff
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -197,7 +197,7 @@ class AuditWebhook:
         yield items
 
     def _encoded(self, event: Object) -> bytes:
-        """Event as JSON. One above the limit loses its objects; empty if it is still too long."""
+        """Event as JSON. An event above the limit loses its objects. Empty if it is still too long."""
         limit = self._settings.truncate_event
         encoded = orjson.dumps(event)
         if not limit or len(encoded) <= limit:

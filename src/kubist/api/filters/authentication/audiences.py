@@ -8,25 +8,25 @@ Audiences = tuple[str, ...]
 
 
 def accepted(own: Audiences, targets: Audiences) -> Audiences | None:
-    """Audiences of a token that names none: it is valid for the server itself. None if no wanted audience is
-    the server's."""
+    """Requested audiences of a token without audiences, which is valid for the server itself. None if no requested
+    audience is the server's."""
     if not targets:
         return ()
     return tuple(audience for audience in targets if audience in own) or None
 
 
 def named(claim: object, own: Audiences) -> Audiences:
-    """Audiences that the claim `aud` of a token names: one, several, or those of the server if it is empty."""
+    """Audiences in the `aud` claim of a token: one or several, or the server's if the claim is empty."""
     if isinstance(claim, str):
         return (claim,) if claim else own
     return tuple(claim) if isinstance(claim, list) and claim else own
 
 
 def common(own: Audiences, targets: Audiences) -> Audiences:
-    """Wanted audiences that a token names."""
+    """Requested audiences that a token names."""
     return tuple(audience for audience in targets if audience in own)
 
 
 def mismatch(own: Audiences, targets: Audiences) -> str:
-    """Error text of a token for other audiences."""
+    """Error text for a token with other audiences."""
     return f"token audiences {quoted_list(own)} is invalid for the target audiences {quoted_list(targets)}"

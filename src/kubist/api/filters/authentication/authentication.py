@@ -1,4 +1,5 @@
-"""Authentication: front proxy, client certificate, bearer token, anonymous. The first that accepts decides."""
+"""Authentication: front proxy, client certificate, bearer token, anonymous. The first authenticator that accepts
+decides."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ Known = tuple[User, Audiences]
 
 
 class TokenError(Exception):
-    """Reason for which a token is not accepted."""
+    """Reason why a token is not accepted."""
 
 
 class TokenAuthenticator(Protocol):
@@ -51,7 +52,7 @@ class RequestAuthenticator(Protocol):
 
 @runtime_checkable
 class CachesVerdicts(Protocol):
-    """Authenticator that remembers accepted or rejected credentials for a time."""
+    """Authenticator that caches accepted or rejected credentials for a time."""
 
     def discard_verdicts(self) -> None: ...
 
@@ -84,7 +85,7 @@ class Authentication:
         self.anonymous = anonymous
         self.audiences = audiences
         self.jwt = jwt
-        """Token authenticators that fetch keys and follow a file."""
+        """JWT authenticators, which fetch keys and watch their configuration file."""
 
     async def authenticate(self, request: Request, warnings: list[str]) -> User:
         """Authenticated user. Raises 401 if a credential is not accepted, or if there is none and anonymous
@@ -110,13 +111,13 @@ class Authentication:
         enabled, paths = self.anonymous
         if enabled and not token and not rejected and (not paths or request.path in paths):
             return ANONYMOUS
-        if rejected and request.connection.get("rejected") != rejected:  # once for a connection
+        if rejected and request.connection.get("rejected") != rejected:  # once per connection
             request.connection["rejected"] = rejected
             log.info("a client certificate was rejected: %s", aggregate(rejected))
         raise status.unauthorized()
 
     def discard_verdicts(self) -> None:
-        """Checks the dates of all credentials again, because the clock of the server was moved."""
+        """Checks the dates of all credentials again, because the server's clock was changed."""
         for authenticator in (*self.requests, *self.tokens):
             if isinstance(authenticator, CachesVerdicts):
                 authenticator.discard_verdicts()
@@ -124,8 +125,8 @@ class Authentication:
     async def review(self, token: str, audiences: Audiences) -> Known | str:
         """User and audiences of a token, or the error text.
 
-        The token is parsed like an Authorization header. An empty one is the anonymous user if anonymous
-        access is unlimited.
+        The token is parsed like an Authorization header. An empty token means the anonymous user if anonymous access is
+        unlimited.
         """
         token = bearer(f"Bearer {token}", [])
         if not token and self.anonymous == ANYWHERE:
@@ -154,7 +155,7 @@ def with_groups(user: User) -> User:
 
 
 def bearer(header: str, warnings: list[str]) -> str:
-    """Token of an Authorization header; empty if it has none."""
+    """Bearer token in an Authorization header; empty if it has none."""
     parts = header.strip().split(" ", 2)
     if len(parts) < 2 or parts[0].lower() != "bearer":
         return ""

@@ -1,9 +1,9 @@
 """X.509 path validation of client certificates, by the rules of Go's `Certificate.Verify` for client
 authentication.
 
-OpenSSL and `cryptography.x509.verification` cannot be used here. Python does not offer OpenSSL's verification
-outside of a handshake. The verifier of `cryptography` follows the Web PKI: it rejects X.509 version 1,
-Ed25519 keys and trust anchors that are not CAs. kube-apiserver accepts all of these.
+OpenSSL and `cryptography.x509.verification` cannot be used here. Python exposes OpenSSL's verification only within a
+handshake. The verifier of `cryptography` follows the Web PKI: it rejects X.509 version 1, Ed25519 keys and trust
+anchors that are not CAs. kube-apiserver accepts all of these.
 
 The rules: a path leads from the client certificate to a trust anchor. Every signature is valid. Every
 certificate is valid now, allows client authentication if it restricts its purpose, and has no unknown
@@ -45,7 +45,7 @@ _CLIENT = frozenset((ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EX
 
 
 class NotTrusted(Exception):
-    """Reason for which a certificate is rejected."""
+    """Reason why a certificate is rejected."""
 
 
 class Certificate:

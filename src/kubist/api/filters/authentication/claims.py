@@ -17,8 +17,7 @@ TEXTS = "expression must return a string or a list of strings"
 
 
 class Source(NamedTuple):
-    """Source of one attribute of a user: a claim with a prefix, or an expression. Without both the attribute
-    is empty."""
+    """Source of one user attribute: a claim with a prefix, or an expression. With neither, the attribute is empty."""
 
     claim: str = ""
     prefix: str = ""
@@ -128,7 +127,7 @@ class ClaimMapping:
 
 
 class _Map(dict[str, Any]):
-    """Map with keys that expressions may also write escaped: `claims.example__dot__org`."""
+    """Map whose keys may also be written in escaped form: `claims.example__dot__org`."""
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(unescape(key) if isinstance(key, str) else key)
@@ -144,7 +143,7 @@ class _Map(dict[str, Any]):
 
 
 def _cel_value(value: Any) -> Any:
-    """JSON value as expressions see it: every number is a double."""
+    """JSON value as a CEL value: every number is a double."""
     if isinstance(value, dict):
         return _Map((name, _cel_value(item)) for name, item in value.items())
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Verification of client certificates against a CA file, for each request.
 
-A verdict is kept with its connection. It holds until the CA file changes or a certificate of the chain
-expires, so a request costs a few comparisons.
+A verdict is stored on its connection. It is valid until the CA file changes or a certificate in the chain expires, so a
+request costs a few comparisons.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Verified(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """Reason for which a client certificate is not accepted."""
+    """Reason why a client certificate is not accepted."""
 
     reason: str
 
@@ -52,7 +52,7 @@ Verdict = Verified | Rejected
 
 
 class ClientCA:
-    """CAs of a CA file. The file is read again about a second after it was replaced."""
+    """CAs of a CA file. A replaced file is read again after about one second."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -76,7 +76,7 @@ class ClientCA:
         return kept.verdict
 
     def discard_verdicts(self) -> None:
-        """Judges every client certificate again."""
+        """Verifies every client certificate again."""
         self._authorities = self._authorities.without_verdicts()
 
     def _check_file(self, now: float) -> None:

@@ -87,7 +87,7 @@ def _anonymous(config: Object | None) -> Anonymous | None:
 
 
 class JWTAuthenticators:
-    """JWT authenticators of the file or the flags, in order. A TokenError of one ends the search."""
+    """JWT authenticators of the file or the flags, in order. A TokenError from one ends the search."""
 
     def __init__(self, issuers: Sequence[Issuer], audiences: Audiences) -> None:
         self._audiences = audiences

@@ -81,8 +81,8 @@ def issuer_of_flags(config: Config) -> Issuer:
 
 
 class JWTReader:
-    """Validates one JWT authenticator. `errors` are in the reference's words. Without errors, `issuer()` is
-    the result."""
+    """Validates one JWT authenticator. `errors` have kube-apiserver's texts. Without errors, `issuer()` is the
+    result."""
 
     def __init__(
         self, spec: Object, path: str, disallowed: Collection[str], algorithms: Collection[str] = ALGORITHMS

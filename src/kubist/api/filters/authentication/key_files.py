@@ -1,6 +1,6 @@
 """Key files of service-account tokens, by the rules of client-go's `keyutil`.
 
-Only RSA and ECDSA keys on NIST curves count. Certificates give their public key. All other blocks are ignored.
+Only RSA keys and ECDSA keys on NIST curves count. A certificate counts as its public key. All other blocks are ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
 def read_private_key(path: str) -> PrivateKey:
-    """First readable private key of a file. Its label must name its form. Raises ValueError without one."""
+    """First readable private key of a file. Its PEM label must name its form. Raises ValueError if the file has
+    none."""
     for block in pem.blocks(Path(path).read_bytes()):
         if _FORMS.get(block.label) == _first_tags(block.content):
             key = _private_key(block.content)
@@ -56,7 +57,8 @@ def read_private_key(path: str) -> PrivateKey:
 
 
 def read_public_keys(path: str) -> list[PublicKey]:
-    """Public keys of a file: of public keys, private keys and certificates. Raises ValueError without one.
+    """Public keys of a file, from its public keys, private keys and certificates. Raises ValueError if the file has
+    none.
 
     Labels do not matter. A private ECDSA key counts only in SEC 1 form, not in PKCS#8.
     """
@@ -85,7 +87,8 @@ def _load_public(der: bytes) -> object:
     if _end(der, 0) != len(der):
         return None
     try:
-        # OpenSSL parses the certificate. `cryptography.x509` would take longer to load than all of this module.
+        # OpenSSL parses the certificate. `cryptography.x509` would take longer to load than everything else in this
+        # module.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
         return serialization.load_der_public_key(_subject_public_key_info(der))
     except (*_UNREADABLE, ssl.SSLError):
@@ -105,7 +108,7 @@ def _subject_public_key_info(certificate: bytes) -> bytes:
 
 
 def _private_key(der: bytes) -> PrivateKey | None:
-    """Private key of any form. Data after a key in SEC 1 or PKCS#8 form is ignored, as Go does."""
+    """Private key of any form. Data after a key in SEC 1 or PKCS#8 form is ignored, as in Go."""
     match _first_tags(der):
         case tags if tags == _PKCS1:
             return _rsa_key(der)
@@ -127,7 +130,8 @@ def _private_key(der: bytes) -> PrivateKey | None:
 def _rsa_key(der: bytes) -> rsa.RSAPrivateKey | None:
     """Key in PKCS#1 form."""
     try:
-        # OpenSSL's check of RSA keys takes 50 ms, because it tests that the factors are prime. Go does not.
+        # OpenSSL's check of RSA keys takes 50 ms, because it tests whether the factors are prime. Go does not test
+        # this.
         key = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
     except _UNREADABLE:
         return None
@@ -135,8 +139,8 @@ def _rsa_key(der: bytes) -> rsa.RSAPrivateKey | None:
 
 
 def _ecdsa_key(der: bytes, curve_id: bytes = b"") -> ec.EllipticCurvePrivateKey | None:
-    """Key in SEC 1 form on the curve of its PKCS#8 envelope, else on its own. The public key is computed; one in the
-    file is ignored."""
+    """Key in SEC 1 form, on the curve of its PKCS#8 envelope or else its own curve. The public key is computed; a
+    public key in the file is ignored."""
     version, secret, *optional = _values(der) or (b"", b"")
     named = {value[0]: _content(value) for value in optional}
     curve = _CURVES.get((curve_id or named.get(_CONTEXT_0, b"")).hex())

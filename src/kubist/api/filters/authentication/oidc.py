@@ -29,13 +29,13 @@ log = logging.getLogger("kubist.filters")
 ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512")
 """Signing algorithms that can be configured."""
 ALIASES = {"accounts.google.com": "https://accounts.google.com"}
-"""Issuers with another `iss` claim in old tokens."""
+"""Issuers whose old tokens have another `iss` claim."""
 NOT_BEFORE_LEEWAY = 300
 
 
 @dataclass(slots=True, frozen=True)
 class Issuer:
-    """One issuer: its URL, its CA, its keys' algorithms and the audiences that its tokens must name."""
+    """One issuer: its URL and CA, the algorithms of its keys, and the audiences that its tokens must name."""
 
     url: str
     audiences: Sequence[str]
@@ -89,12 +89,12 @@ class OIDC:
 TIMEOUT = 30.0
 """Timeout in seconds of one call to the issuer."""
 REFETCH_AFTER = 10.0
-"""Seconds after a fetch before an unknown key causes the next one. Doubles with every failure in a row."""
+"""Seconds after a fetch before an unknown key triggers the next fetch. Doubles with each consecutive failure."""
 BACKOFF_LIMIT = 300.0
 WAIT = 10.0
 """Maximum seconds that a request waits for a running fetch."""
 WAITING_LIMIT = 64
-"""Maximum number of waiting requests; further ones are rejected at once."""
+"""Maximum number of waiting requests. Requests beyond it are rejected at once."""
 WELL_KNOWN = "/.well-known/openid-configuration"
 
 
@@ -115,7 +115,7 @@ class IssuerKeys:
         self._waiting = 0
 
     async def claims(self, token: str) -> Claims:
-        """Claims of a token that the issuer signed. Only a token that no known key signed waits for a fetch."""
+        """Claims of a token that the issuer signed. A token waits for a fetch only if no known key signed it."""
         if self._keys is not None:
             try:
                 return self._keys.claims(token)
@@ -153,8 +153,8 @@ class IssuerKeys:
             await asyncio.wait([fetching])
 
     async def _refresh(self) -> bool:
-        """Waits for a fetch, its own or one of another request. False if it is too early for a fetch, or if
-        too many requests wait already."""
+        """Waits for a fetch, started by this or another request. False if it is too early for a fetch, or if too many
+        requests are already waiting."""
         if self._fetching is None:
             if monotonic() < self._next_fetch:
                 return False

@@ -25,12 +25,11 @@ STANDARD = {
     "requestheader-extra-headers-prefix": "X-Remote-Extra- header prefix",
     "requestheader-uid-headers": "X-Remote-Uid header",
 }
-"""Flags with the names of headers, and the header that this server sends to aggregated API servers."""
+"""Flags that name headers → the header that this server sends to aggregated API servers."""
 
 
 def check_flags(config: Config) -> None:
-    """Raises ValueError for wrong `--requestheader-*` flags. Warns about headers with which API aggregation does not
-    work."""
+    """Raises ValueError for invalid `--requestheader-*` flags. Warns about header names that break API aggregation."""
     uid = "requestheader-uid-headers"
     if config.requestheader_uid_headers and not feature_gates.enabled(
         config.feature_gates, "RemoteRequestHeaderUID"

@@ -34,7 +34,7 @@ _CURVES: dict[str, tuple[str, hashes.HashAlgorithm, int, str]] = {
     "secp384r1": ("ES384", hashes.SHA384(), 48, "P-384"),
     "secp521r1": ("ES512", hashes.SHA512(), 66, "P-521"),
 }
-"""Curve → algorithm, digest, bytes of a coordinate, name in a JWK."""
+"""Curve → algorithm, digest, size of a coordinate in bytes, name in a JWK."""
 _DIGESTS: dict[str, hashes.HashAlgorithm] = {
     "256": hashes.SHA256(),
     "384": hashes.SHA384(),
@@ -116,7 +116,7 @@ class TokenSigner:
 
     @classmethod
     def from_config(cls, config: Config) -> TokenSigner | None:
-        """Signer of the flags; None without a signing key."""
+        """Signer that the flags configure; None without a signing key."""
         path = config.service_account_signing_key_file
         if not path:
             return None

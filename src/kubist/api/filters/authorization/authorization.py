@@ -20,9 +20,8 @@ EVERYTHING = Rules(
 
 
 class Verdict(NamedTuple):
-    """Result of authorization. `denied`: an authorizer denied the request, so no further authorizer was
-    asked. `error`: errors of authorizers that failed; a request that is not allowed may have failed because
-    of them."""
+    """Result of authorization. `denied`: an authorizer denied the request, so no further authorizer was asked. `error`:
+    errors of failed authorizers, which may be why the request was not allowed."""
 
     allowed: bool
     reason: str = ""
@@ -57,7 +56,8 @@ class Authorizer(Protocol):
 
 
 class Authorization:
-    """The authorizers in order. The first with an opinion decides; without one the request is not allowed.
+    """The authorizers in order. The first one with an opinion decides. If none has an opinion, the request is not
+    allowed.
 
     Members of system:masters are allowed everything in every mode.
     """
@@ -67,11 +67,12 @@ class Authorization:
     ) -> None:
         self.authorizers = list(authorizers)
         self._added: list[Authorizer] = []
-        """Authorizers of the test bench. They stay when the configured ones are replaced."""
+        """Authorizers added by the test bench. They stay when the configured ones are replaced."""
         self.file = file
-        """The configuration file that the authorizers follow, or None."""
+        """The configuration file of the authorizers, or None."""
         self.rbac = rbac
-        """RBAC rules, also in other modes: they limit the permissions that a user may grant (escalation check)."""
+        """RBAC rules. They are present in other modes too, because they limit the permissions that a user may grant
+        (escalation check)."""
 
     def replace_configured(self, authorizers: Sequence[Authorizer]) -> None:
         """Replaces the configured authorizers."""

@@ -16,7 +16,7 @@ from kubist.model.meta.object import Object
 
 GROUP = "rbac.authorization.k8s.io"
 LONG = 500
-"""Number of rules, or of values in them, from which on the comparison runs in a worker thread."""
+"""Number of rules, or of values in them, at which the comparison moves to a worker thread."""
 _COLLECTED = ("ownerReferences", "finalizers", "selfLink", "managedFields", "resourceVersion")
 _FIELDS = (
     ("APIGroups", "apiGroups"),

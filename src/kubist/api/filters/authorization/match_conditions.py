@@ -49,7 +49,7 @@ class MatchFailed(Exception):
 
 
 def compile_condition(expression: str) -> Program:
-    """Compiled expression. Raises CompileError in kube-apiserver's words."""
+    """Compiled expression. Raises CompileError with kube-apiserver's text."""
     try:
         program = cel.compile(expression, ENVIRONMENT)
     except CompileError as error:

@@ -203,7 +203,7 @@ def _selects(attributes: AuthorizationQuery, field: str, value: str) -> bool:
 
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of mirror pods. A node creates these itself, so they must not give it any permissions."""
+"""Annotation of mirror pods. A node creates mirror pods itself, so they must not give it any permissions."""
 
 Reference = tuple[str, str, str]
 """Resource, namespace, name."""

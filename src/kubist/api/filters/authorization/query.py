@@ -1,4 +1,4 @@
-"""AuthorizationQuery of a request for authorization: user, verb, and a resource or a non-resource path."""
+"""AuthorizationQuery: the user, the verb, and the resource or non-resource path to authorize."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubist.model.meta import selectors, status
 
 @dataclass(slots=True)
 class AuthorizationQuery:
-    """AuthorizationQuery of one authorization decision."""
+    """Input of one authorization decision."""
 
     user: User
     verb: str
@@ -31,7 +31,7 @@ class AuthorizationQuery:
     label_selector: str = ""
 
     def forbidden(self, reason: str) -> status.APIError:
-        """403 error in the reference's words."""
+        """403 error with kube-apiserver's text."""
         tail = f": {reason}" if reason else ""
         if not self.is_resource:
             why = f"User {quoted(self.user.name)} cannot {self.verb} path {quoted(self.path)}"
@@ -46,8 +46,8 @@ class AuthorizationQuery:
 
 
 def _plain(error: status.APIError) -> status.APIError:
-    """Adds a header against content sniffing, because the message repeats input of the client and a browser
-    must not render it as a page."""
+    """Adds a header against content sniffing, because the message repeats client input and a browser must not render it
+    as a page."""
     error.headers = (("X-Content-Type-Options", "nosniff"),)
     return error
 
@@ -78,7 +78,7 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> dict[str, An
 
 
 def attributes(user: User, info: RequestInfo) -> AuthorizationQuery:
-    """Authorization attributes of a request."""
+    """AuthorizationQuery of a request."""
     return AuthorizationQuery(
         user,
         info.verb,
@@ -99,7 +99,7 @@ _SANITIZED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Several errors as one text, without duplicates, in the reference's format."""
+    """Several errors as one text, without duplicates, in kube-apiserver's format."""
     unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]" if unique else ""
 

@@ -35,7 +35,7 @@ Answers = dict[tuple[Any, ...], Answer]
 
 
 class Rule:
-    """A PolicyRule in a form for fast checks. `said` is the original rule, for reviews and the escalation check."""
+    """A PolicyRule compiled for fast checks. `said` is the original rule, for reviews and the escalation check."""
 
     __slots__ = ("groups", "names", "resources", "said", "urls", "verbs")
 
@@ -97,7 +97,7 @@ class Binding:
 
 
 class Grants:
-    """All rules of one user in one namespace, grouped by the binding that gives them, with its reason."""
+    """All rules of one user in one namespace, grouped by the binding that grants them, with its reason."""
 
     __slots__ = ("answers", "denied", "errors", "sources")
 
@@ -196,7 +196,7 @@ class RBAC:
             if key not in self._grants:
                 grants.answers = {}  # The key is too long for the cache, so these grants are used only once.
             elif len(self._grants) == 1:
-                self._answers.clear()  # Drops the answers of grants that were dropped or have changed.
+                self._answers.clear()  # Drop the answers of grants that were dropped or have changed.
         return grants
 
     def role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
@@ -242,7 +242,7 @@ class RBAC:
         return collection
 
     def _load(self) -> None:
-        """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's history."""
+        """Reads all bindings. This is repeated only when the cache was reloaded after it lost the store's history."""
         self._bindings.clear()
         self._subjects.clear()
         self._roles.clear()

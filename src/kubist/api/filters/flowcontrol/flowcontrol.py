@@ -1,8 +1,8 @@
 """API Priority and Fairness: seats per priority level, queues by shuffle sharding, and turns on the event
 loop.
 
-The seats of a level limit its concurrent requests, as in the reference. Because one thread does all the work,
-turns also keep a client with many connections from starting more than a few requests before other users.
+The seats of a level limit its concurrent requests, as in kube-apiserver. Because one thread does all the work, turns
+also keep a client with many connections from starting more than a few requests before other users.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kubist.api.object_store.registry import Registry
 
 TURNS = 4
-"""Requests of one user that may start before the event loop looks at other connections again."""
+"""Requests of one user that may start before the event loop returns to other connections."""
 ALL_TURNS = 8
 """Requests of all users that may start in one turn. It limits the delay of a health check."""
 _MUTATING = frozenset(("create", "update", "patch", "delete"))
@@ -111,7 +111,7 @@ class FlowControl:
         return Seat(self, traffic, width) if width > 1 else traffic.exempt_seat or Seat(self, traffic)
 
     def _write_seat(self, request: AuthorizationQuery, traffic: Traffic) -> Seat:
-        """Seats of a write. The token of a ServiceAccount makes no event."""
+        """Seats of a write. A ServiceAccount's `/token` causes no watch event."""
         final, latency = 0, 0.0
         if request.subresource != "token" or request.resource != "serviceaccounts":
             watches = self._watches.interested(request)
@@ -161,7 +161,7 @@ class FlowControl:
         observe(traffic.queue_lengths, QUEUE_LENGTHS, len(queue.waiting))
 
     def _has_free_seat(self, level: Level, width: int = 1) -> bool:
-        """Whether a level has free seats, or may borrow seats that other levels lend and do not use."""
+        """Whether a level has free seats, or may borrow unused seats that other levels lend."""
         total = level.executing + width
         if total <= level.nominal or (level.executing == 0 and width > 1):
             return True
@@ -179,7 +179,7 @@ class FlowControl:
         return seats
 
     def release(self, seat: Seat) -> None:
-        """Frees the seats of a request that was executed, and starts others."""
+        """Frees the seats of an executed request, and starts waiting requests."""
         traffic, width = seat.traffic, seat.width
         level = traffic.level
         if width > 1 or seat.latency:
@@ -218,7 +218,7 @@ class FlowControl:
         traffic.queued_seats -= seat.width
 
     def withdraw(self, seat: Seat) -> None:
-        """Removes a waiting request after a timeout or a disconnect. Frees its seats if it got them meanwhile."""
+        """Removes a waiting request after a timeout or a disconnect. Frees its seats if it got them in the meantime."""
         waiting, traffic = seat.waiting, seat.traffic
         if waiting is None:
             return
@@ -234,7 +234,7 @@ class FlowControl:
             self.release(seat)
 
     def limits(self) -> dict[str, tuple[int, ...]]:
-        """Seats of each level: nominal, lower and upper limit, and those that it may occupy now."""
+        """Seats of each level: nominal, lower and upper limit, and the seats that it may occupy now."""
         free = self._lendable()
         limits: dict[str, tuple[int, ...]] = {}
         for level in self._levels.values():

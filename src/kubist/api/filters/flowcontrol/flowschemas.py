@@ -33,7 +33,7 @@ class FlowSchema:
         self.distinguisher: str = (spec.get("distinguisherMethod") or {}).get("type", "")
         self._rules = spec.get("rules") or []
         self.traffic: Traffic | None = None
-        """Counters of its requests, set with the first one."""
+        """Counters of its requests, set by the first request."""
 
     def matches(self, request: AuthorizationQuery) -> bool:
         return any(
@@ -102,7 +102,7 @@ class FlowSchemas:
         self._changed = changed
         self._seen: list[tuple[Collection, Any]] = []
         self._schemas: list[FlowSchema] = []
-        """All FlowSchemas. Every change makes new ones."""
+        """All FlowSchemas. Every change rebuilds them."""
         self._known: BoundedCache[tuple[Any, ...], FlowSchema] = BoundedCache(entries=4096, key_length=2048)
 
     def classify(self, request: AuthorizationQuery) -> FlowSchema | None:

@@ -1,4 +1,4 @@
-"""Limits without priorities: numbers of reading and of changing requests."""
+"""Limits without priorities: maximum numbers of concurrent reading and mutating requests."""
 
 from __future__ import annotations
 

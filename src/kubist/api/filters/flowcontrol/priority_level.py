@@ -14,8 +14,8 @@ MAX_SEATS_SHARE = 0.15
 
 
 class Queue:
-    """Queue of a few flows. `served` is its virtual time: the work of the requests it dispatched in seconds of a
-    seat, relative to other queues. `work` is that of the requests that wait."""
+    """Queue of a few flows. `served` is its virtual time: the work of its dispatched requests in seat-seconds, relative
+    to other queues. `work` is the work of the waiting requests."""
 
     __slots__ = ("served", "waiting", "work")
 
@@ -36,7 +36,7 @@ class Level:
         self.executing = 0
         """Occupied seats."""
         self.queued = 0
-        """Requests that wait."""
+        """Waiting requests."""
         self.now = 0.0
         self._queues: list[Queue] = []
         self.configure(obj)
@@ -57,7 +57,8 @@ class Level:
 
     @property
     def queues(self) -> list[Queue]:
-        """The queues. They are made when the first request waits: those of all levels take half a megabyte."""
+        """The queues. They are created when the first request waits, because the queues of all levels take half a
+        megabyte."""
         self._queues += [Queue() for _ in range(self.queue_count - len(self._queues))]
         return self._queues
 
@@ -84,8 +85,8 @@ class Level:
             self.most_seats = 0
 
     def deal(self, flow: str) -> Queue:
-        """The queue with the least work of those dealt to a flow (shuffle sharding), so that a busy flow rarely
-        blocks all queues of another."""
+        """The queue with the least work among those dealt to a flow (shuffle sharding), so that a busy flow rarely
+        blocks all queues of another flow."""
         value = int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8], "little")
         queues = self.queues
         count = len(queues)
@@ -99,6 +100,6 @@ class Level:
         return min((queues[card] for card in hand), key=lambda queue: (queue.work, len(queue.waiting)))
 
     def next_queue(self) -> Queue | None:
-        """The queue whose first request would end first in virtual time; None if no request waits."""
+        """The queue whose first request would finish first in virtual time; None if no request waits."""
         waiting = (queue for queue in self._queues if queue.waiting)
         return min(waiting, key=lambda queue: queue.served + queue.waiting[0].work, default=None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubist.api.filters.flowcontrol.priority_level import Level
 
 SERVICE_SECONDS = 0.003
-"""Estimated duration of a request, for fair queuing."""
+"""Estimated duration of a request in seconds, for fair queuing."""
 LONG_RUNNING = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 TOO_MANY = Response(
     429,
@@ -69,17 +69,17 @@ class Seat:
         """Number of seats."""
         self.latency = latency
         self.work = width * SERVICE_SECONDS + final * latency
-        """Estimated work in seconds of a seat."""
+        """Estimated work in seat-seconds."""
         self.taken = False
         self.waited = 0.0
-        """Time at which the wait in a queue began; later the duration of the wait."""
+        """Start time of the wait in a queue; after the wait, its duration."""
         self.waiting: asyncio.Future[None] | None = None
         """Wait for a seat of the level."""
         self.turn: asyncio.Future[None] | None = None
         """Wait for a turn on the event loop."""
 
     async def ready(self) -> None:
-        """Waits for the seats and the turn. Raises TooManyRequests if there are no seats in time."""
+        """Waits for the seats and the turn. Raises TooManyRequests if the seats are not free in time."""
         if self.waiting is not None:
             try:
                 await asyncio.wait_for(self.waiting, self._control.patience)

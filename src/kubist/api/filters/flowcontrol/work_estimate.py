@@ -1,7 +1,7 @@
 """Work estimate: the seats that a request occupies at its priority level.
 
-Lists, and watches that begin with the objects, occupy seats by the size of these objects. A write whose object many
-clients watch keeps seats for some milliseconds after its response, for the events.
+Lists, and watches that start with the current objects, occupy seats by the size of the objects. A write to an object
+that many clients watch keeps seats for some milliseconds after its response, for the events.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 WATCHES_PER_SEAT = 10
 EVENT_SECONDS = 0.005
-"""Time that the events of a write occupy a seat for each WATCHES_PER_SEAT watches."""
+"""Seconds for which the events of a write occupy a seat, for each WATCHES_PER_SEAT watches."""
 OBJECTS_PER_SEAT = 100
 BYTES_PER_SEAT = 100_000
 STREAMED_BYTES = 1_000_000
-"""Memory that a list from the cache takes at most, because it is streamed."""
+"""Maximum memory of a list from the cache, which is streamed."""
 MOST_MUTATING_SEATS = 10
 SAMPLE = 100
-"""Objects whose mean size is that of a collection."""
+"""Number of objects whose mean size stands for the whole collection."""
 SIZE_SECONDS = 60.0
-"""Time for which a mean size is used."""
+"""Seconds for which a mean size is used."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 WATCHED_NODE = "spec.nodeName"
 _WatchKey = tuple[str, str, str, str]
@@ -59,7 +59,7 @@ class WatchTracker:
             self._counts[key] -= 1
 
     def interested(self, request: AuthorizationQuery) -> int:
-        """Number of watches that get the event of a write: those of all objects, of the namespace and of the name."""
+        """Number of watches that get the event of a write: watches of all objects, of the namespace and of the name."""
         counts = self._counts
         if not counts:
             return 0
@@ -177,7 +177,7 @@ class ListEstimator:
 
 
 def _from_cache(query: Mapping[str, str], version: str, limit: int) -> bool:
-    """Whether the reference's watch cache serves a list. Its store serves the others."""
+    """Whether kube-apiserver serves a list from its watch cache. It serves other lists from its store."""
     match query.get("resourceVersionMatch", ""):
         case "NotOlderThan":
             return True

@@ -20,7 +20,7 @@ _Flags = tuple[bool, bool]
 
 
 class _Store:
-    """Variables in the order of the policy, with the types found so far by environment flags."""
+    """Variables in the order of the policy, with the types inferred so far for each pair of environment flags."""
 
     def __init__(self) -> None:
         self.definitions: list[tuple[str, str]] = []
@@ -33,7 +33,7 @@ class _Store:
 
 
 class _Variables:
-    """The first `count` variables of a store. A policy may have thousands of variables, and each sees those before it.
+    """The first `count` variables of a store. A policy may have thousands of variables, and each sees the earlier ones.
     Therefore all prefixes of the list share one store."""
 
     __slots__ = ("_count", "_store")
@@ -73,13 +73,13 @@ class _Variables:
         if index < 0:
             return None
         known = store.types.setdefault(flags, [])
-        while len(known) <= positions[index]:  # In order: each type needs only earlier ones.
+        while len(known) <= positions[index]:  # In order, because a type depends only on earlier ones.
             known.append(type_of(store.definitions[len(known)][1], _Variables(store, len(known))))
         return known[positions[index]]
 
 
 class _VariableTypes(dict[str, Type]):
-    """Fields of `variables`. The type of a field is found when an expression first names it."""
+    """Fields of `variables`. The type of a field is inferred when an expression first uses it."""
 
     def __init__(
         self, variables: _Variables, flags: _Flags, type_of: Callable[[str, _Variables], Type]
@@ -119,8 +119,8 @@ class Environment:
     """Variables that an expression may use besides `object`, `oldObject`, `request` and `namespaceObject`.
 
     `variables` are named expressions, seen as `variables.<name>` in the order of the policy. `composed` declares
-    `variables` even while it is still empty, as the first variable sees it. `patch_types` declares the types of
-    mutations: `Object` and `JSONPatch`.
+    `variables` even if it is empty, as it is for the first variable. `patch_types` declares the types of mutations:
+    `Object` and `JSONPatch`.
     """
 
     __slots__ = ("_made", "authorizer", "composed", "params", "patch_types", "variables")
@@ -168,7 +168,7 @@ class Environment:
         return self._made
 
     def types(self) -> _VariableTypes:
-        """Types of the variables. Each variable is compiled once, also in a long chain of variables."""
+        """Types of the variables. Each variable is compiled once, even in a long chain of variables."""
         return self.variables.types((self.params, self.authorizer), self._type_of)
 
     def _type_of(self, expression: str, seen: _Variables) -> Type:
@@ -204,7 +204,7 @@ class Environment:
 
 
 def compile(expression: str, environment: Environment, result: Result) -> Program:
-    """Program for the expression; raises CompileError with the reference's message. Callers cache the program."""
+    """Program for the expression; raises CompileError with kube-apiserver's message. Callers cache the program."""
     try:
         program = cel.compile(expression, environment.cel_environment())
     except CompileError as error:
@@ -233,6 +233,6 @@ def check(expression: str, environment: Environment, result: Result) -> str | No
 def validate(
     expression: str, path: str, environment: Environment, result: Result, *, value: Any = None
 ) -> list[FieldError]:
-    """`check` as field errors. The errors show `value`, if it is set, otherwise the expression."""
+    """`check` as field errors. The errors show `value` if it is set, otherwise the expression."""
     wrong = check(expression, environment, result)
     return [fields.invalid(path, expression if value is None else value, wrong)] if wrong else []

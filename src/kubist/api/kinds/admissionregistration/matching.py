@@ -47,7 +47,7 @@ def reserved_name_warnings(obj: Object) -> list[str]:
 
 
 def one_of(value: str | None, path: str, allowed: tuple[str, ...], *, needed: bool = False) -> Errors:
-    """Validates an enum value. None is an error only if the value is `needed`."""
+    """Validates an enum value. None is an error only with `needed`."""
     if value is None:
         return [fields.required(path)] if needed else []
     return [] if value in allowed else [fields.not_supported(path, value, allowed)]

@@ -42,7 +42,7 @@ class _PolicyObject(Strategy):
     unconditional_update = False
     qualified_finalizers = False
     parameters: ClassVar[str]
-    """Field of spec that refers to the objects which the writer must be allowed to read."""
+    """Field of spec that refers to objects that the writer must be allowed to read."""
     metadata_rules = ("object",)
 
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
@@ -64,12 +64,12 @@ class _PolicyObject(Strategy):
             raise status.invalid(ctx.resource.group, ctx.resource.kind, obj["metadata"]["name"], [error])
 
     async def access_error(self, ctx: Context, spec: Object) -> str:
-        """Message that the user may not read the parameters, or "" if allowed."""
+        """Error message if the user may not read the parameters, otherwise ""."""
         raise AssertionError("subclasses must override access_error")
 
 
 def _resource_of(ctx: Context, kind: Object | None) -> tuple[str, str]:
-    """(group, resource) of a paramKind. An unknown part is `*`, so that the check then needs access to all."""
+    """(group, resource) of a paramKind. An unknown part is `*`, so that the check requires access to all."""
     api_version = (kind or {}).get("apiVersion", "")
     if kind is None or api_version.count("/") > 1:
         return "*", "*"
@@ -162,7 +162,8 @@ def validate_conditions(spec: Object, old: Object | None) -> Errors:
 
 
 def validate_variables(spec: Object, environment: Environment) -> tuple[Errors, Environment]:
-    """Validates variables in order, because each sees the earlier ones. Also returns the environment with all."""
+    """Validates variables in order, because each sees the earlier ones. Also returns the environment with all
+    variables."""
     errors: Errors = []
     if sum(len(spec.get(name) or ()) for name in _EXPRESSIONS) > MANY_EXPRESSIONS:
         leave_loop()

@@ -1,4 +1,5 @@
-"""Validation shared by the two webhook configurations. Faults of the stored configuration stay allowed."""
+"""Validation shared by the two webhook configurations. Errors that the stored configuration already has are
+tolerated."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class WebhookConfigurationStrategy(Strategy):
 
 
 def _validate(hooks: list[Object], old: list[Object] | None) -> Errors:
-    """Validates webhooks. A rule that the old configuration already breaks is not enforced on the new one."""
+    """Validates webhooks. A rule that the old configuration already violates is not enforced on the new one."""
     before = old or []
     side_effects: tuple[str, ...] = _SIDE_EFFECTS
     if all(hook.get("sideEffects") in _NO_SIDE_EFFECTS for hook in before):
@@ -124,7 +125,7 @@ def _validate_client(client: Object, path: str) -> Errors:
     if (url is None) == (service is None):
         return [fields.required(path, "exactly one of url or service is required")]
     if service is not None:
-        # The reference swaps the two fields: the error for a missing name says that the namespace is missing.
+        # kube-apiserver swaps the two fields: the error for a missing name says that the namespace is missing.
         swapped = {**service, "name": service.get("namespace"), "namespace": service.get("name")}
         return validate_service(swapped, f"{path}.service")
     return validate_url(url or "", f"{path}.url")

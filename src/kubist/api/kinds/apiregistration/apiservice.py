@@ -1,4 +1,4 @@
-"""APIService: the server of a group-version. Without spec.service this server serves it, so it is Available."""
+"""APIService: the server of a group-version. Without spec.service, this server serves it, so it is always Available."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
             return v1conversion.to_v1(obj)
         obj = v1conversion.from_v1(obj)
         if "behavior" in obj["spec"]:
-            # Validation rejects given rules that have no policies.
+            # No default policies are added, because validation rejects rules without policies.
             _default_behavior(obj["spec"]["behavior"], add_policies=False)
         return obj
 

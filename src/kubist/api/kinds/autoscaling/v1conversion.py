@@ -1,4 +1,4 @@
-"""Conversion of HorizontalPodAutoscalers between autoscaling/v2 and v1, which has fields for CPU utilization only.
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v2 and v1, which has fields only for CPU utilization.
 
 v1 carries the other fields of v2 in annotations. These annotations never appear in v2.
 """
@@ -31,7 +31,7 @@ _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def cpu_utilization(percent: int) -> Object:
-    """Metric that has a field of its own in v1: the average utilization of CPU."""
+    """Metric with its own field in v1: the average CPU utilization."""
     target = {"type": "Utilization", "averageUtilization": percent}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
@@ -230,8 +230,8 @@ def _struct(value: Any) -> Object:
 
 
 def _flat(amount: str, place: str) -> dict[str, tuple[_Field, ...]]:
-    """Fields of all metric sources. `amount` is `target` or `current` in v1 names; `place` is the struct in v2. The
-    two differ only in the amounts that v1 always writes."""
+    """Fields of all metric sources. `amount` is `target` or `current` in v1 names; `place` is the struct in v2.
+    `target` and `current` differ only in the amounts that v1 always writes."""
     current = amount == "current"
     described = _Field("target", "describedObject", _reference, {"kind": "", "name": ""})
     metric = _Field("metricName", "metric.name", _text, "")
@@ -335,7 +335,7 @@ def _add_target_type(source: str, target: Object) -> None:
     elif source == "pods" or "averageValue" in target:
         target["type"] = "AverageValue"
         if target.get("value") == "0":
-            # v1 always writes an object's value, so 0 means unset: no target is zero.
+            # v1 always writes an object's value. 0 means unset, because no target is zero.
             del target["value"]
     else:
         target["type"] = "Value"

@@ -26,7 +26,7 @@ def count(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """First index that is in both texts, None without one. Invalid intervals are skipped."""
+    """First index in both texts; None if they do not overlap. Invalid intervals are skipped."""
     if not completed or not failed:
         return None
     ours, theirs = _readable(completed, completions), _readable(failed, completions)

@@ -61,7 +61,7 @@ class JobStrategy(Workload):
         if old is not None:
             errors += objectmeta.validate_update(new["metadata"], old["metadata"])
             return errors + _validate_change(ctx, new, old)
-        # Only now give the Job the generated labels, so that validation reports them at the template alone.
+        # The Job gets the generated labels only now, so that validation reports them only at the template.
         default_labels(new)
         return errors
 

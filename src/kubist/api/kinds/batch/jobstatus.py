@@ -1,7 +1,7 @@
 """Validation of a Job's status: consistency of counts, times and conditions, and their allowed changes.
 
-Most rules apply only if the update changes the fields concerned, so that a status that already breaks a rule can
-still be updated.
+Most rules apply only if the update changes the affected fields, so that a status that already violates a rule can still
+be updated.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def _validate_signer_name(name: str, path: str) -> list[FieldError]:
 def _first_bad(
     labels: list[str], check: Callable[[str], list[str]], value: str, path: str
 ) -> list[FieldError]:
-    """Errors of the first invalid label only, as the reference reports them."""
+    """Errors of the first invalid label only, as kube-apiserver reports them."""
     for label in labels:
         messages = check(label)
         if messages:

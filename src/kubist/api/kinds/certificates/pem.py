@@ -20,8 +20,8 @@ _CURVES = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
 def read_request(encoded: str) -> x509.CertificateSigningRequest:
     """Request in `spec.request` (base64 of PEM). Raises ValueError if its form is invalid.
 
-    All code reads requests with this function. Another PEM parser could find another request in the same text than
-    the one that the approver saw.
+    All code reads requests with this function, because another PEM parser could find a different request in the same
+    text than the one that the approver saw.
     """
     first = next(blocks(_decode(encoded)), None)
     if first is None or first.label != "CERTIFICATE REQUEST":

@@ -300,7 +300,7 @@ def _data(config_map: Object) -> int:
 
 
 def _healthy(component: Object) -> Object:
-    """Condition Healthy of a component; empty if there is none."""
+    """Healthy condition of a component; empty if there is none."""
     return condition(component.get("conditions"), "Healthy") or {}
 
 
@@ -310,7 +310,7 @@ def _component_status(component: Object) -> str:
 
 
 def _quota(*, limits: bool) -> Callable[[Object], str]:
-    """Function for the used and allowed amounts of limits, or of everything else."""
+    """Function for the used and hard amounts of `limits.*` resources, or of all other resources."""
 
     def cell(quota: Object) -> str:
         status = part(quota, "status")

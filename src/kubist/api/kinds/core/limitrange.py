@@ -30,7 +30,7 @@ class LimitRangeStrategy(Strategy):
     metadata_rules = ("object",)
 
     def default(self, obj: Object) -> None:
-        """Container defaults follow from the bounds: `default` from max, `defaultRequest` from `default` or min."""
+        """Derives container defaults from the bounds: `default` from max, `defaultRequest` from `default` or min."""
         for item in obj["spec"].get("limits") or ():
             for field in _BOUNDS:
                 round_up_to_milli(item.get(field))

@@ -131,7 +131,7 @@ def validate_taints(taints: list[dict[str, Any]], path: str) -> Errors:
 
 
 def _validate_annotations(annotations: dict[str, str]) -> Errors:
-    """Validates the annotations of taints and preferAvoidPods, which preceded the fields."""
+    """Validates the annotations for taints and preferAvoidPods, which preceded the fields."""
     errors: Errors = []
     path = "metadata.annotations"
     if text := annotations.get(TAINTS_ANNOTATION):

@@ -110,7 +110,7 @@ class PersistentVolumeStrategy(Strategy):
         affinity = (old["spec"].get("nodeAffinity") or {}).get("required")
         tolerant = affinity is not None and bool(validate_node_selector(affinity, ""))
         itself = validate_spec(new["spec"], name, "spec", allow_invalid_values=tolerant)
-        # The reference validates the volume twice and the change once.
+        # kube-apiserver validates the volume twice and the change once.
         return [
             *metadata,
             *itself,
@@ -127,7 +127,7 @@ class PersistentVolumeStrategy(Strategy):
 def validate_spec(
     spec: dict[str, Any], name: str, path: str, *, inline: bool = False, allow_invalid_values: bool = False
 ) -> Errors:
-    """`inline` is the volume inside a VolumeAttachment, which is not an object of its own."""
+    """`inline`: the spec is part of a VolumeAttachment, not of a PersistentVolume object."""
     errors: Errors = []
     if inline:
         errors += _validate_inline(spec, path)
@@ -371,7 +371,7 @@ def _validate(kind: str, source: _Source, path: str) -> Errors:
 
 
 def _validate_iscsi(source: _Source, volume_name: str, path: str) -> Errors:
-    """Validates as for pods, and in addition the portal and the secret."""
+    """Validates the same rules as for pods, and also the portal and the secret."""
     errors = [
         replace(error, body=error.body.removesuffix(IQN_PREFIXES))
         for error in POD_SOURCES["iscsi"](source, path, _OPTIONS)

@@ -84,7 +84,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
 def normalize_data_sources(spec: Spec, before: Spec | None) -> None:
     """Makes dataSource and dataSourceRef equal. Drops a dataSource that is neither a claim nor a snapshot. Drops a
-    dataSourceRef to another namespace, because that feature gate is off. Values of an existing claim stay."""
+    dataSourceRef to another namespace, because that feature gate is off. Values of an existing claim are kept."""
     reference = spec.get("dataSourceRef")
     if reference is not None and reference.get("namespace") and not (before or {}).get("dataSourceRef"):
         del spec["dataSourceRef"]

@@ -1,4 +1,4 @@
-"""Pod: containers that run together on one node. After creation only its status and few spec fields change."""
+"""Pod: containers that run together on one node. After creation only its status and a few spec fields can change."""
 
 from __future__ import annotations
 

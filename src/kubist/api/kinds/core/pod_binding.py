@@ -64,7 +64,7 @@ def _target_errors(target: Object) -> list[FieldError]:
 
 
 def _check_preconditions(name: str, metadata: Object, pod: Object) -> None:
-    """Raises 409 if the binding names another uid or resourceVersion than the pod has."""
+    """Raises 409 unless the uid and resourceVersion in the binding, if set, are the pod's."""
     for field, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         expected, actual = metadata.get(field), pod["metadata"].get(field, "")
         if expected and expected != actual:

@@ -22,7 +22,7 @@ def conditions(pod: Object) -> list[Object]:
 
 
 class Progress:
-    """Sum of the container statuses of a pod."""
+    """Summary of the container statuses of a pod."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -67,7 +67,7 @@ def _first_reason(status: Object) -> str:
 def _initialize(
     spec: Object, status: Object, sidecars: set[str], progress: Progress, of_sidecars: Progress
 ) -> bool:
-    """Adds the init containers up to the first unfinished one. True if there is an unfinished one."""
+    """Adds the init containers up to the first unfinished one. Returns whether one is unfinished."""
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
         progress.count(container)
         sidecar = container.get("name") in sidecars
@@ -91,7 +91,7 @@ def _initialize(
 
 
 def _end(terminated: Object) -> str:
-    """Reason for the end of a container."""
+    """Reason why a container terminated."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):

@@ -55,7 +55,7 @@ def _kubelet(ctx: Context, node_name: str) -> Kubelet | str:
     """Kubelet of a simulated node, else host:port of the node's kubelet."""
     node = ctx.objects.get("nodes", node_name)
     if node is None:
-        # The reference names the resource of the request (pods), not the missing resource (nodes).
+        # kube-apiserver names the resource of the request (pods), not the missing resource (nodes).
         raise not_found("", "pods", node_name)
     if ctx.api.kubelet is not None and is_simulated(node):
         return ctx.api.kubelet
@@ -167,7 +167,7 @@ class PodStream(Connect):
         return await where.port_forward(ctx, pod)
 
     async def _authorize(self, ctx: Context) -> None:
-        """Requires `create` for GET as well, because a GET that upgrades the connection does the same as a POST."""
+        """Requires `create` for GET too, because a GET that upgrades the connection has the same effect as a POST."""
         allowed, reason = await ctx.authorize(
             "create",
             resource="pods",

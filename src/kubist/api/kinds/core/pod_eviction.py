@@ -91,7 +91,7 @@ def _delete_options(ctx: Context, body: Object) -> dict[str, Any]:
 
 
 def _check_options(options: dict[str, Any], dry_run: list[str]) -> None:
-    """422 for options that no delete has."""
+    """422 for options that are not valid DeleteOptions."""
     errors = []
     policy = options.get("propagationPolicy")
     if policy is not None and options.get("orphanDependents") is not None:
@@ -106,7 +106,7 @@ def _check_options(options: dict[str, Any], dry_run: list[str]) -> None:
 
 
 def _needs_no_budget(pod: Object) -> bool:
-    """Whether the pod is pending, finished or terminating. Its eviction then needs no disruption."""
+    """Whether the pod is pending, finished or terminating, so that its eviction does not count as a disruption."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Pending", "Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]
 

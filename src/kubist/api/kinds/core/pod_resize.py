@@ -27,7 +27,7 @@ class PodResize(Update):
     metadata_rules = ()
 
     def prepare(self, ctx: Context, new: Object, old: Object) -> None:
-        """Keeps all fields but resources. Added, removed or renamed containers are left in, so that validation
+        """Keeps all fields but resources. Added, removed or renamed containers are not reverted, so that validation
         reports them."""
         spec, before = new["spec"], old["spec"]
         if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
@@ -138,7 +138,7 @@ def _pod_level(masked: Object, old: Object) -> Errors:
 
 
 def _with_old_compute(resources: Object, old: Object, *, claims: bool = False) -> Object:
-    """Resources with the cpu and memory of `old`. Empty lists are left out."""
+    """Resources with the cpu and memory of `old`. Empty lists are omitted."""
     masked: Object = {}
     for field in ("limits", "requests"):
         amounts = {k: v for k, v in (resources.get(field) or {}).items() if k not in ("cpu", "memory")}

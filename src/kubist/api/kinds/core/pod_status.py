@@ -66,7 +66,7 @@ class PodStatus(Update):
 
 
 def _keep_observed_generations(status: Object, old: Object) -> None:
-    """Keeps observedGeneration values that the update leaves out, because older kubelets do not know the field."""
+    """Keeps observedGeneration values that the update omits, because older kubelets do not know the field."""
     if not status.get("observedGeneration") and old.get("observedGeneration"):
         status["observedGeneration"] = old["observedGeneration"]
     before: dict[str, deque[int]] = {}

@@ -65,7 +65,7 @@ def validate_update(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _validate_metadata(new: Object, old: Object, options: Options) -> Errors:
-    """Validates an update that leaves the spec as it is. Valid metadata needs only the checks of the change."""
+    """Validates an update that does not change the spec. If the metadata is valid, only its change is checked."""
     meta, before = new["metadata"], old["metadata"]
     errors = validate_metadata_again(new, options)
     if errors:
@@ -77,8 +77,8 @@ def _validate_metadata(new: Object, old: Object, options: Options) -> Errors:
 
 
 def _depends(spec: Object, options: Options) -> bool:
-    """Whether a rule about the spec depends on more than the spec: claims depend on annotations, privileged
-    containers on the server's configuration."""
+    """Whether the rules for the spec depend on more than the spec: claims depend on annotations, privileged containers
+    on the server's configuration."""
     return "resourceClaims" in spec or (not options.allow_privileged and is_privileged(spec))
 
 

@@ -50,7 +50,8 @@ def validate_metadata_again(pod: Object, options: Options) -> Errors:
 def validate_with_exceptions(
     validate: Callable[[Object, Object, Options], Errors], new: Object, old: Object, *, allow_privileged: bool
 ) -> Errors:
-    """Validates an update with the current rules. On errors validates again, with the exceptions that `old` needs."""
+    """Validates an update with the current rules. If there are errors, validates again with the exceptions that `old`
+    needs."""
     errors = validate(new, old, current_options(is_pod=True, allow_privileged=allow_privileged))
     if errors:
         errors = validate(new, old, options_for_update(old, is_pod=True, allow_privileged=allow_privileged))

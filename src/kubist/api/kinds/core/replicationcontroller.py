@@ -67,7 +67,7 @@ class ReplicationControllerStrategy(Workload):
         return _validate_spec(ctx, new["spec"], old["spec"] if old is not None else None)
 
     def warnings(self, ctx: Context, new: Object, old: Object | None) -> Iterable[str]:
-        """Warns about the old template on an update, not about the new one, as the reference does."""
+        """Warns about the old template on an update, not the new one, like kube-apiserver."""
         if old is not None and self.raises_generation(new, old):
             return self.template_warnings(old)
         return super().warnings(ctx, new, old)

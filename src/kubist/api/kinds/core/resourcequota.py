@@ -110,7 +110,7 @@ def _validate_scopes(spec: dict[str, Any], scopes: list[str]) -> Iterator[FieldE
 
 
 def _unfit_resources(spec: dict[str, Any]) -> dict[str, int]:
-    """Scope → number of the quota's resources that it does not apply to."""
+    """Scope → number of the quota's resources that a quota with this scope must not limit."""
     standard = [name for name in spec.get("hard") or () if is_standard_quota(name)]
     return {scope: sum(name not in allowed for name in standard) for scope, allowed in SCOPES.items()}
 

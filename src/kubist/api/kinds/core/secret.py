@@ -37,7 +37,7 @@ class SecretStrategy(Strategy):
     field_labels: Mapping[str, str] = {"type": "type"}
 
     def default(self, obj: Object) -> None:
-        """Sets the type, and moves the write-only stringData into data, where it wins."""
+        """Sets the type, and merges the write-only stringData into data. stringData takes precedence."""
         obj.setdefault("type", "Opaque")
         if strings := obj.pop("stringData", None):
             data = obj.setdefault("data", {})
@@ -102,7 +102,7 @@ def _validate_json(text: str | None, path: str) -> Errors:
 
 
 def _warnings(secret: Object) -> Iterable[str]:
-    """Warns of a TLS secret whose key pair is unusable. The secret is stored all the same."""
+    """Warns about a TLS secret with an unusable key pair. The secret is stored anyway."""
     if secret.get("type") != TLS:
         return
     data = secret.get("data") or {}

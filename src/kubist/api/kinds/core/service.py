@@ -117,7 +117,7 @@ class ServiceStrategy(Strategy):
 
 
 async def _allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
-    """Sets the IP families, then allocates the cluster IPs and node ports that `new` has and `old` has not."""
+    """Sets the IP families, then allocates the cluster IPs and node ports that `new` has and `old` does not."""
     spec = new["spec"]
     config = service_addresses.families(ctx.config)
     errors = service_families.init_families(spec, old["spec"] if old else None, config)
@@ -166,8 +166,8 @@ def _drop_fields_of_other_types(new: Object, old: Object) -> None:
 
 
 def _hide_internal_traffic_policy(spec: Object) -> None:
-    """Drops a valid internalTrafficPolicy of an ExternalName service, which has none. An invalid one is left for
-    validation."""
+    """Drops a valid internalTrafficPolicy of an ExternalName service, which must not have the field. An invalid value
+    is left for validation."""
     valid = spec.get("internalTrafficPolicy") in service_validation.TRAFFIC_POLICIES
     if valid and spec.get("type") == "ExternalName":
         del spec["internalTrafficPolicy"]

@@ -1,7 +1,7 @@
 """Cluster IP allocation. Each cluster IP is an IPAddress object; its creation decides between competing servers.
 
-Addresses come from the ServiceCIDRs. A requested address may be anywhere in them; others come from the upper part
-first.
+Addresses come from the ServiceCIDRs. A requested address may be anywhere in them. Other addresses come from the upper
+part first.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def ip_address(ip: str, service: Object) -> Object:
 
 
 async def allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
-    """Allocates the cluster IPs that `new` needs and `old` has not; sets clusterIP and clusterIPs."""
+    """Allocates the cluster IPs that `new` needs and `old` does not have. Sets clusterIP and clusterIPs."""
     spec = new["spec"]
     first = _first_to_allocate(spec, old["spec"] if old else None)
     if first is None:
@@ -87,7 +87,7 @@ async def allocate(ctx: Context, new: Object, old: Object | None, allocations: A
 
 
 def _first_to_allocate(spec: dict[str, Any], before: dict[str, Any] | None) -> int | None:
-    """Index of the first of clusterIPs to allocate: 0 for all, 1 for the second family only, None for none."""
+    """Index of the first item of clusterIPs to allocate: 0 for all, 1 for only the second family, None for none."""
     ips = spec.get("clusterIPs") or []
     if spec.get("type") == "ExternalName" or unchanged_prefer_dual_stack(spec, before):
         return None
@@ -115,7 +115,7 @@ def _networks(ctx: Context, version: int) -> list[Network]:
 
 
 def is_ready(service_cidr: Object) -> bool:
-    """Whether the ServiceCIDR is neither terminating nor has condition Ready other than True."""
+    """Whether the ServiceCIDR is not terminating and its Ready condition, if present, is True."""
     if "deletionTimestamp" in service_cidr["metadata"]:
         return False
     for condition in (service_cidr.get("status") or {}).get("conditions") or ():

@@ -47,7 +47,7 @@ def _put(spec: Spec, field: str, values: Sequence[str]) -> None:
 
 
 def normalize_cluster_ips(spec: Spec, before: Spec | None) -> None:
-    """Keeps clusterIPs consistent with clusterIP for clients that know only clusterIP. Other fields are not used."""
+    """Keeps clusterIPs consistent with clusterIP for clients that know only clusterIP. No other fields matter."""
     ip, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if before is None:
         if ip and not ips:
@@ -80,7 +80,7 @@ def complete_stored(spec: Spec) -> None:
 
 
 def carry_over_allocated(spec: Spec, before: Spec) -> None:
-    """Keeps allocated values that a client leaves out when it sends its original manifest again."""
+    """Keeps allocated values that a client omits when it sends its original manifest again."""
     kind, old_kind = spec.get("type"), before.get("type")
     if kind != "ExternalName" and old_kind != "ExternalName":
         if not spec.get("clusterIP") and before.get("clusterIP"):
@@ -108,7 +108,7 @@ def _gets_node_ports(spec: Spec) -> bool:
 
 
 def unchanged_prefer_dual_stack(spec: Spec, before: Spec | None) -> bool:
-    """Whether a PreferDualStack service is unchanged. Such a service stays as it is when the cluster's families
+    """Whether a PreferDualStack service is unchanged. Such a service keeps its families when the cluster's families
     change."""
     return (
         before is not None

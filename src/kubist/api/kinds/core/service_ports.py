@@ -42,7 +42,7 @@ def ports_of(service: Object) -> set[int]:
 
 
 async def allocate(ctx: Context, new: Object, old: Object | None, allocations: Allocations) -> None:
-    """Allocates the node ports that `new` needs and `old` has not; sets nodePort and healthCheckNodePort."""
+    """Allocates the node ports that `new` needs and `old` does not have. Sets nodePort and healthCheckNodePort."""
     node_ports = _NodePorts(ctx, new)
     if not ctx.dry_run:
         allocations.release_with(partial(release, ctx, node_ports.taken))

@@ -19,7 +19,8 @@ class ServiceProxy(Connect):
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
     async def connect(self, ctx: Context) -> Answer:
-        """Passes the request to the first ready pod behind the port; 503 if there is none that this server reaches."""
+        """Passes the request to the first ready pod behind the port; 503 if no such pod is reachable from this
+        server."""
         scheme, name, port = split_name(ctx.name)
         if not name or scheme not in ("", "http", "https"):
             raise bad_request(f"invalid service request {quoted(ctx.name)}")
@@ -49,7 +50,7 @@ class ServiceProxy(Connect):
 
 
 def _simulated_pod(ctx: Context, address: Object) -> Object | None:
-    """Pod of a simulated node that has the address of an endpoint. As in the reference, the endpoint must name it."""
+    """Pod of a simulated node that has the address of an endpoint. As in kube-apiserver, the endpoint must name it."""
     target = address.get("targetRef") or {}
     if target.get("kind") != "Pod" or target.get("namespace") != ctx.namespace:
         return None

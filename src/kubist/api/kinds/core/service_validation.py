@@ -248,7 +248,7 @@ def _validate_unique_ports(spec: Spec) -> Errors:
 def _validate_source_ranges(
     spec: Spec, before: Spec, annotations: dict[str, str], old: Object | None
 ) -> Errors:
-    """Validates loadBalancerSourceRanges, or without it the annotation that preceded it. Spaces around a CIDR are
+    """Validates loadBalancerSourceRanges or, if unset, the annotation that preceded it. Spaces around a CIDR are
     allowed."""
     errors: Errors = []
     ranges = spec.get("loadBalancerSourceRanges")

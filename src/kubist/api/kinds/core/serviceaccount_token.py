@@ -24,8 +24,8 @@ DEFAULT_SECONDS = 3600
 MIN_SECONDS = 600
 MAX_SECONDS = 1 << 32
 PROJECTED_SECONDS = 3607
-"""Expiry in seconds that the kubelet requests for older clients. Such tokens are valid for a year and warn after
-this time."""
+"""Expiry in seconds that the kubelet requests for older clients. Such tokens are valid for a year, with this time as
+their warnafter claim."""
 EXTENDED_SECONDS = 365 * 24 * 3600
 
 
@@ -81,7 +81,7 @@ def sign_token(
     audiences: Sequence[str] = (),
     bound: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[str, str]:
-    """Token of an account and the id of the token. No audiences: those of the server."""
+    """Signed token for an account, and its ID. Without `audiences`, the token has the server's."""
     now, metadata = int(clock.now()), account["metadata"]
     identity = str(uuid.uuid4())
     claims = {
@@ -97,7 +97,7 @@ def sign_token(
 
 
 def _account(ctx: Context, body: Object) -> Object:
-    """Service account of the URL. Raises 422 or 409 if the body names another one."""
+    """Service account in the URL. Raises 422 or 409 if the body names another one."""
     metadata = body["metadata"]
     for field, expected in (("name", ctx.name), ("namespace", ctx.namespace)):
         value = metadata.get(field, "")

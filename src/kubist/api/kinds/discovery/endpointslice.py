@@ -45,7 +45,7 @@ class EndpointSliceStrategy(Strategy):
             port.setdefault("protocol", "TCP")
 
     def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
-        """Raises the generation on changes of labels, and of endpoints even if only a dropped deprecatedTopology
+        """Increments the generation if labels or endpoints change, even if only a dropped deprecatedTopology
         changed."""
         if old is None:
             _drop_topology(new, None)
@@ -71,7 +71,7 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _drop_topology(new: Object, old: Object | None) -> None:
-    """Drops deprecatedTopology, which v1 does not write. A hostname known from the old object becomes nodeName."""
+    """Drops deprecatedTopology, which v1 does not write. A hostname that the old object has becomes nodeName."""
     known = {
         name
         for endpoint in (old or {}).get("endpoints") or ()

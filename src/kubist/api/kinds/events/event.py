@@ -72,7 +72,7 @@ _IMMUTABLE = (
     "reportingComponent",
     "reportingInstance",
 )
-"""Names in the stored form, in the order of the reported errors."""
+"""Immutable fields by their stored names, in the order of the reported errors."""
 
 
 class NewEventStrategy(EventStrategy):

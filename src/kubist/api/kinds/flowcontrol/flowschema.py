@@ -122,7 +122,7 @@ def _validate_verbs(verbs: list[str], path: str) -> Errors:
 
 
 def _alone(values: list[str], path: str, what: str) -> Errors:
-    """Rejects a list with `*` and other items."""
+    """Rejects a list with both `*` and other items."""
     if "*" not in values or len(values) == 1:
         return []
     return [fields.invalid(path, values, f"if '*' is present, must not specify other {what}")]

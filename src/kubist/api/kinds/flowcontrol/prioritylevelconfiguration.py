@@ -1,4 +1,4 @@
-"""PriorityLevelConfiguration: concurrency limit of a priority level, and queuing or rejection of further requests."""
+"""PriorityLevelConfiguration: concurrency limit of a priority level, and queuing or rejection of excess requests."""
 
 from __future__ import annotations
 

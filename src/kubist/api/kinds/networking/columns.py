@@ -13,7 +13,7 @@ DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 
 
 def _hosts(ingress: Object) -> str:
-    """First three hosts. "+ n more" counts all further rules, with or without a host, as the reference does."""
+    """First three hosts. "+ n more" counts all remaining rules, with or without a host, as in kube-apiserver."""
     rules = part(ingress, "spec").get("rules") or []
     hosts: list[str] = []
     for index, rule in enumerate(rules):
@@ -80,6 +80,6 @@ TABLES = {
         NAME, Column("Pod-Selector", "Labels of the pods that the policy selects.", cell=_pod_selector), AGE
     ),
     "ServiceCIDR": Table(NAME, Column("CIDRs", "Ranges of the addresses.", cell=_cidrs), AGE),
-    # As in the reference, the age is a cell without a column.
+    # As in kube-apiserver, the age is a cell without a column.
     "IPAddress": Table(NAME, Column("ParentRef", "Object that has the address.", cell=_parent), extra=age),
 }

@@ -99,7 +99,7 @@ _ASK = struct(
     _validate_number,
     items("tolerations", TOLERATION),
 )
-"""Rules of a device class, selectors, and the number of devices."""
+"""Rules of a device request: device class, selectors, number of devices, and tolerations."""
 _REQUEST = struct(
     field("name", label),
     _validate_choice,
@@ -109,7 +109,7 @@ _REQUEST = struct(
 
 
 def request_refs(known: RequestNames) -> Rule:
-    """Rules of the request names of a constraint or configuration."""
+    """Rules of the request names in a constraint or configuration."""
     return items("requests", request_ref(known), most=MAX_REQUESTS, unique=str)
 
 

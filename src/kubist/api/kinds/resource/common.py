@@ -102,11 +102,11 @@ def _configuration(*parameters: Rule) -> Rule:
 
 CONFIGURATION = _configuration(raw)
 STORED_CONFIGURATION = _configuration(_json_object)
-"""Rules of a configuration that is stored already: its size is not checked again."""
+"""Rules of an already stored configuration. Its size is not checked again."""
 
 
 def _binding_conditions(obj: Object, path: str) -> Errors:
-    """Both lists have conditions or neither, and no condition is in both."""
+    """Both lists or neither have conditions, and no condition is in both."""
     conditions = obj.get("bindingConditions") or []
     failures = obj.get("bindingFailureConditions") or []
     errors = [

@@ -72,7 +72,7 @@ class ResourceSliceStrategy(Strategy):
                     taint["timeAdded"] = times.now()
 
     def prepare(self, ctx: Context, new: Object, old: Object | None) -> None:
-        """Raises the generation also if only dropped fields changed."""
+        """Increments the generation even if only dropped fields changed."""
         if old is not None and new.get("spec") != old.get("spec"):
             raise_generation(new, old)
         _drop_disabled(new.get("spec") or {}, (old or {}).get("spec") or {})
@@ -190,7 +190,7 @@ def _validate_capacities(device: Object, path: str) -> Errors:
 
 
 def _shortened(key: str, limit: int) -> str:
-    """Key as error paths show it. The middle of a long key is replaced by `...`."""
+    """Key as shown in error paths. `...` replaces the middle of a long key."""
     if len(key) <= limit:
         return key
     remaining = limit - 3
@@ -211,7 +211,8 @@ def _validate_one_term(selector: Object, path: str) -> Errors:
 
 
 def _exactly_one(names: tuple[str, ...], why: str, several: str = "") -> Rule:
-    """One of the fields is set, and neither empty nor false. The message for more fields ends with `several`."""
+    """Requires exactly one of the fields to be set, and neither empty nor false. The message for more than one ends
+    with `several`."""
 
     def validate(obj: Object, path: str) -> Errors:
         choices = [f"`{name}`" for name in names if obj.get(name) not in (None, "", False)]

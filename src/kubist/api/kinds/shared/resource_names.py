@@ -100,7 +100,7 @@ def validate_quota_resource_name(name: str, path: str) -> Errors:
 
 @bounded_cache(entries=4096, key_length=64)
 def is_whole(quantity: str) -> bool:
-    """Whether the quantity, which defaults rounded to a thousandth, has no fraction. As in the reference, one whose
+    """Whether the quantity, which defaults rounded to a thousandth, has no fraction. As in kube-apiserver, one whose
     milli value overflows may count as fractional."""
     return parse_quantity(quantity).round_up(-3).milli_value() % 1000 == 0
 

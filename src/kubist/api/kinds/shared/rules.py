@@ -8,7 +8,7 @@
     errors = TAINT(taint, "spec.taints[0]")
 
 A rule is a function of a value and its path. Absent fields have the value None. A rule that returns `Stop` ends the
-rules of its value, as the short-circuiting tags of declarative validation do (required, optional, maxItems).
+rules of its value, like the short-circuiting tags of declarative validation (required, optional, maxItems).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def field(name: str, *rules: Rule) -> Rule:
 
 
 def items(name: str, *rules: Rule, most: int = -1, unique: str | Callable[[Any], Any] | None = None) -> Rule:
-    """Rules of each item of a list field, as those of `each`."""
+    """Rules of each item of a list field. See `each`."""
     return field(name, each(*rules, most=most, unique=unique))
 
 
 def each(*rules: Rule, most: int = -1, unique: str | Callable[[Any], Any] | None = None) -> Rule:
     """Rules of each item of a list. A list with more than `most` items is not checked further; -1 is no limit. Items
-    must differ in the field or function `unique`."""
+    must differ in `unique`, a field or the result of a function."""
     rule = struct(*rules)
 
     def check(values: Sequence[Any] | None, path: str) -> Errors:
@@ -92,7 +92,7 @@ def required(value: Any, path: str) -> Errors:
 
 
 def optional(value: Any, _path: str) -> Errors:
-    """The rules after this one apply to a value that is neither null nor empty text."""
+    """The following rules apply only to a value that is neither null nor empty text."""
     return Stop() if value is None or value == "" else []
 
 
@@ -101,19 +101,19 @@ def not_null(value: Any, path: str) -> Errors:
 
 
 def nullable(value: Any, _path: str) -> Errors:
-    """The rules after this one apply to a value that is not null, empty text included."""
+    """The following rules apply only to a value that is not null. Empty text is not null."""
     return Stop() if value is None else []
 
 
 def text(messages: Callable[[str], list[str]]) -> Rule:
-    """Rule of a text, from a function that returns messages."""
+    """Rule for a text, from a function that returns error messages."""
     return lambda value, path: [
         fields.invalid(path, value or "", message) for message in messages(value or "")
     ]
 
 
 def must(holds: Callable[[Any], object], why: str) -> Rule:
-    """Rule of a value that must fulfil a condition."""
+    """Rule for a value that must satisfy a condition."""
     return lambda value, path: [] if holds(value) else [fields.invalid(path, value, why)]
 
 
@@ -126,7 +126,7 @@ def max_bytes(limit: int) -> Rule:
 
 
 def max_length(limit: int) -> Rule:
-    """Limit of a text in characters. The message says bytes, as in the reference."""
+    """Maximum length of a text in characters. The message says bytes, as in kube-apiserver."""
     return lambda value, path: [fields.too_long(path, limit)] if len(value or "") > limit else []
 
 

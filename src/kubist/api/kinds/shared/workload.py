@@ -35,9 +35,9 @@ class Workload(Strategy):
     names_pods = False
     """Whether a new object gets a warning if its name is not a DNS label."""
     annotations_count = False
-    """Whether a change of annotations raises the generation too, because the controller copies them."""
+    """Whether a change of annotations also increments the generation, because the controller copies them."""
     always_scaled = False
-    """Whether spec.replicas is present in a bookmark too, as 0."""
+    """Whether a bookmark also has spec.replicas, as 0."""
 
     def complete_bookmark(self, obj: Object) -> None:
         if self.always_scaled:
@@ -89,7 +89,7 @@ def shown_labels(template: dict[str, Any]) -> dict[str, str] | None:
 
 
 def name_warnings(obj: Object) -> list[str]:
-    """Warns of a valid name that is not a DNS label, because names and hostnames of pods derive from it."""
+    """Warns about a valid name that is not a DNS label, because names and hostnames of pods derive from it."""
     messages = names.dns_label(obj["metadata"].get("name", ""))
     if not messages:
         return []
@@ -111,7 +111,7 @@ def validate_replica_template(ctx: Context, spec: Object, old: Object | None) ->
 
 
 def validate_own_selector(spec: Object, kind: str) -> tuple[Errors, bool]:
-    """Validates that the selector is present and not empty. Returns also whether it is malformed. `kind` is the
+    """Validates that the selector is present and not empty. Also returns whether it is malformed. `kind` is the
     workload's name in the message."""
     selector = spec.get("selector")
     if selector is None:
@@ -187,7 +187,7 @@ def shown_strategy(strategy: Object, **rolling_update: int | None) -> dict[str, 
 
 
 def integer_annotation(obj: Object, name: str, what: str = "") -> int | None:
-    """Integer value of the annotation, None without it. Other text is a 400; `what` prefixes the parse error."""
+    """Integer value of the annotation; None if absent. Other text is a 400; `what` prefixes the parse error."""
     text = (obj["metadata"].get("annotations") or {}).get(name)
     if text is None:
         return None

@@ -17,7 +17,7 @@ from kubist.model.meta.labels import validate_label_name
 from kubist.model.meta.object import Object
 
 _MOST_DUPLICATES = 64
-"""Maximum number of duplicate errors for one term. Each earlier equal term causes one error."""
+"""Maximum number of duplicate errors for one term. Each earlier identical term causes one error."""
 _IMMUTABLE = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _MODES = struct(
     field("reclaimPolicy", optional, one_of("Delete", "Retain")),

@@ -1,1 +1,1 @@
-"""Request bodies: decoding, the kinds that schemes know, and empty values that a body has."""
+"""Request bodies: decoding, the kinds of each scheme, and the empty values of a body."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NO_KIND = "couldn't get version/kind; json parse error"
 GLIMPSE = 30
-"""Bytes of an unrecognized body that the error message shows."""
+"""Maximum number of bytes of an unrecognized body that the error message shows."""
 
 
 class Expected:
@@ -109,7 +109,7 @@ def parse_yaml(ctx: ResourceRequest) -> Document:
 
 
 def complain(ctx: ResourceRequest, target: Expected, complaints: list[str], version: str = "") -> None:
-    """Report unknown and duplicate fields as fieldValidation asks: not at all, as warnings, or as a 400."""
+    """Report unknown and duplicate fields according to fieldValidation: not at all, as warnings, or as a 400."""
     if not complaints or ctx.field_validation == "Ignore":
         return
     if ctx.field_validation == "Strict":
@@ -123,7 +123,7 @@ def complain(ctx: ResourceRequest, target: Expected, complaints: list[str], vers
 
 
 def _listed(complaints: list[str]) -> list[str]:
-    """Messages in the order of a strict decoding error. Messages about lines of YAML are joined to one error."""
+    """Messages in the order of a strict decoding error. Messages about lines of YAML are joined into one error."""
     lines = [f"\n  {complaint}" for complaint in complaints if complaint.startswith("line ")]
     others = [complaint for complaint in complaints if not complaint.startswith("line ")]
     return [f"yaml: unmarshal errors:{''.join(lines)}", *others] if lines else others
@@ -144,7 +144,8 @@ class Unrecognized(DecodeError):
 
 
 class NoKind(Unrecognized):
-    """A custom object without a kind. Lenient decoding notices it in the JSON of the body, as of a known kind."""
+    """A custom object without a kind. With fieldValidation Ignore it fails as an object of another kind, and the
+    message shows the body as JSON."""
 
     def __init__(self, value: Object, version: str) -> None:
         super().__init__("Object 'Kind' is missing")
@@ -161,7 +162,7 @@ class NoVersion(DecodeError):
 
 
 class OtherKind(status.APIError):
-    """400 of an object of another kind than the request is about."""
+    """400 for an object of a kind that the request does not expect."""
 
     def __init__(self, kind: str, version: str, target: Expected, why: str) -> None:
         prefix = f'{kind} in version "{version}" cannot be handled as a {target.kind}'
@@ -239,7 +240,7 @@ def _decode_json(body: bytes, target: Expected) -> Decoded:
 
 
 def _out_of_range(body: bytes, target: Expected) -> DecodeError | None:
-    """The error of a body with a number that no float can hold. Another mistake may come before it."""
+    """Error for a body with a number that overflows a float. An earlier mistake in the body takes precedence."""
     value, repeats = json.parse_repeats(body, json.Spelled)
     if not isinstance(value, dict):
         return None
@@ -307,7 +308,7 @@ def decode_parsed(
 
 
 def check_identity(value: Object, target: Expected) -> None:
-    """Check kind and apiVersion of a document. Either may be absent; a given one must be that of the request."""
+    """Check kind and apiVersion of a document. Either may be absent; otherwise it must match the request."""
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if kind == target.kind and api_version == target.api_version:
         return
@@ -358,7 +359,7 @@ def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
 
 
 def _check_type_meta(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Check that kind and apiVersion are strings, also those that a duplicate key replaces."""
+    """Check that kind and apiVersion are strings, including values that a duplicate key replaces."""
     for name, value in pairs:
         if value is not None and not isinstance(value, str) and name in ("kind", "apiVersion"):
             word = json_type(value)

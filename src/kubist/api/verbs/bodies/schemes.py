@@ -1,4 +1,4 @@
-"""Kinds that the reference's schemes know, and how its messages name them.
+"""Kinds that kube-apiserver's schemes know, and how its messages name them.
 
 A scheme is a table of kinds. It knows more kinds than the server serves: versions that are no longer served, and
 options that every group has. Messages about a body of an unexpected kind tell these cases apart."""
@@ -69,7 +69,7 @@ def not_registered(scheme: str, api_version: str, kind: str) -> str:
 
 
 def unknown_conversion(version: str, kind: str, group: str, target_kind: str) -> str:
-    """Error text: the scheme cannot convert a kind in its version to the internal version of the wanted kind."""
+    """Error text: the scheme cannot convert a kind in its version to the internal version of the expected kind."""
     if kind in _IN_EVERY_VERSION or kind in _UNVERSIONED:
         version = "v1"
     package = _PACKAGES.get(group) or group.partition(".")[0]

@@ -1,7 +1,7 @@
 """PodSpec in a Pod, a PodTemplate or the template of a workload.
 
-Defaults, validation and warnings of each part are in the modules of this package, once. Kinds with a template import
-the functions of a whole template from here.
+The modules of this package define the defaults, validation and warnings of each part once. Kinds with a template import
+the functions for whole templates from here.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Errors = list[FieldError]
 def validate_pod_template(
     template: Object, path: str, old: Object | None = None, *, allow_privileged: bool = True
 ) -> Errors:
-    """Errors of a template. Exceptions for faults of `old`, the stored template, apply where compatibility requires
-    them. `allow_privileged` is the server's setting."""
+    """Errors of a template. Errors that `old`, the stored template, already has are tolerated where compatibility
+    requires it. `allow_privileged` is the server's setting."""
     errors = _validate(template, path, current_options(is_pod=False, allow_privileged=allow_privileged))
     if errors and old is not None:
         options = options_for_update(old, is_pod=False, allow_privileged=allow_privileged)

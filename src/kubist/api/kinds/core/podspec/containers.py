@@ -47,11 +47,11 @@ _NOT_EPHEMERAL = (
     "startupProbe",
     "lifecycle",
 )
-"""Fields that an ephemeral container must not have, in the order of the schema."""
+"""Fields that an ephemeral container must not have, in schema order."""
 
 
 class PodContext:
-    """Rest of the pod, as far as the rules for its parts need it."""
+    """Parts of the pod that the rules for other parts depend on."""
 
     __slots__ = ("claims", "features", "meta", "options", "spec", "volumes")
 
@@ -240,7 +240,7 @@ def _host_port_conflicts(containers: list[Object], path: str) -> Errors:
 
 
 def validate_images_padding(containers: list[Object] | None, path: str, first: int = 0) -> Errors:
-    """Rejects padded images of pods. Templates may have blanks as a placeholder image."""
+    """Rejects images with leading or trailing spaces in pods. Templates may have spaces as a placeholder image."""
     errors: Errors = []
     for index, container in enumerate(containers or (), first):
         if "image" in container and container["image"] != container["image"].strip():
@@ -283,7 +283,7 @@ def _validate_mounts(container: Object, volumes: Mapping[str, Object], path: str
 
 
 def _details(mount: Object, container: Object, path: str, list_path: str) -> Errors:
-    """Validates the optional fields. As in the reference, most errors name the list's path, not the mount's."""
+    """Validates the optional fields. As in kube-apiserver, most errors name the list's path, not the mount's."""
     errors: Errors = []
     sub_path, expression = mount.get("subPath"), mount.get("subPathExpr")
     if sub_path:

@@ -1,6 +1,6 @@
 """Defaults of a PodSpec, and deprecated fields that mirror newer ones. The imagePullPolicy depends on the image's tag.
 
-`default_pod_spec` has the defaults of pods and templates. `api/kinds/core/pod.py` has the defaults of pods alone.
+`default_pod_spec` has the defaults of pods and templates. `api/kinds/core/pod.py` has the defaults that only pods have.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 
 def _literal_names(variables: list[Object]) -> tuple[str, ...] | None:
-    """Names of the variables, if none has valueFrom: then the names alone decide whether there are errors."""
+    """Names of the variables if none has valueFrom, otherwise None. Without valueFrom, the names alone decide whether
+    there are errors."""
     literals = tuple([variable.get("name", "") for variable in variables if "valueFrom" not in variable])
     return literals if len(literals) == len(variables) else None
 

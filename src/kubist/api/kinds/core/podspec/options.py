@@ -1,4 +1,4 @@
-"""Strictness of PodSpec validation. Faults of the stored object stay allowed in its updates.
+"""Strictness of PodSpec validation. Updates may keep errors that the stored object already has.
 
 Rules become stricter over time, but objects that were valid when they were written must remain updatable.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, frozen=True)
 class Options:
-    """Exceptions for the validation. The defaults are the rules for a new template."""
+    """Exceptions from PodSpec validation. The defaults are the rules for a new template."""
 
     is_pod: bool = False
     """Whether the spec belongs to a Pod, which has stricter rules than a template."""

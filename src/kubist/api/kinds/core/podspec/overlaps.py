@@ -11,7 +11,7 @@ from kubist.model.meta.object import Object
 File = tuple[str, str]
 """A path and its source."""
 MOST = 128
-"""Maximum number of overlaps reported for a volume. Pairs of files can be far more than a response can hold."""
+"""Maximum number of overlaps reported for a volume. There can be far more pairs of files than a response can hold."""
 
 
 def overlapping_paths(volumes: list[Object]) -> list[str]:
@@ -56,7 +56,8 @@ def _projected(projection: Object) -> list[File]:
 
 
 def _overlaps(files: list[File]) -> list[str]:
-    """Description of each file together with each earlier file that has the same path, or is above or below it."""
+    """Descriptions of pairs of files: each file with each earlier file at the same path, or at a path above or below
+    it."""
     stripped = [(path.rstrip("/"), source) for path, source in files]
     pairs = islice(_overlapping([path for path, _ in stripped]), MOST)
     return [f"{_format_file(stripped[index])} with {_format_file(stripped[other])}" for index, other in pairs]

@@ -70,8 +70,7 @@ class ClaimNames(frozenset[str]):
 
     @functools.cached_property
     def listed(self) -> str:
-        """Names as the error message lists them. Computed once, because every claim of every container may need
-        them."""
+        """Names as listed in the error message. Computed once, because every claim of every container may need them."""
         if not self:
             return " which is empty"
         more = ", ..." if len(self) > _SHOWN_CLAIMS else ""
@@ -229,8 +228,8 @@ def validate_resource_claims(claims: list[Object], annotations: dict[str, str], 
 
 
 def aggregate(spec: Object, field: str) -> dict[str, Quantity]:
-    """Total `requests` or `limits` of a pod. Init containers run one after the other, together with the sidecars
-    started before them; the total is at least their peak."""
+    """Total `requests` or `limits` of a pod. Init containers run one after another, together with the sidecars started
+    before them. The total is at least their peak."""
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add(total, container, field)
@@ -333,7 +332,8 @@ def qos_class(spec: Object) -> str:
 
 @bounded_cache(entries=4096, key_length=1024)
 def _qos_class(written: bytes) -> str:
-    """QoS class of resource requirements, a list in JSON: the key of the cache. Pods of one template have the same."""
+    """QoS class of a list of resource requirements. Its JSON text is the cache key, which pods of one template
+    share."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     guaranteed = True

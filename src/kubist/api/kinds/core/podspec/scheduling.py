@@ -154,7 +154,7 @@ def validate_label_keys(
 
 
 def _legacy_label_keys(keys: list[str] | None, selector: Object | None, path: str) -> Errors:
-    """Rule from before label keys were merged into the selector."""
+    """Rule from the time before label keys were merged into the selector."""
     if not keys:
         return []
     errors: Errors = [] if selector is not None else [forbidden(path, _WITHOUT_SELECTOR)]

@@ -1,4 +1,4 @@
-"""Validation options for updates: the faults that the stored object has and may keep."""
+"""Validation options for updates: the errors that the stored object has and may keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spec of a PersistentVolumeClaim, which ephemeral volumes and StatefulSets have as a template too."""
+"""Spec of a PersistentVolumeClaim, also in the claim templates of ephemeral volumes and StatefulSets."""
 
 from __future__ import annotations
 

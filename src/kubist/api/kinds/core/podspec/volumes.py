@@ -111,7 +111,7 @@ def validate_nfs(source: Object, path: str, _options: Options | None = None) -> 
 
 
 IQN_PREFIXES = " starting with iqn, eui, or naa"
-"""Suffix of the message for pods. The message for persistent volumes does not have it."""
+"""Suffix of the message for pods. The message for persistent volumes lacks it."""
 
 
 def _initiator(name: str, path: str) -> Errors:

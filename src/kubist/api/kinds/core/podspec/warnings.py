@@ -33,7 +33,7 @@ Rule = Callable[[Any, str], Iterable[str]]
 Rules = list[tuple[str, Rule]]
 
 _MOST = 128
-"""Maximum number of warnings about duplicate ports. There may be one for each pair, which a response cannot hold."""
+"""Maximum number of warnings about duplicate ports. One for each pair could exceed the size of a response."""
 
 _SYSCTLS = 'non-functional in v1.11+; use the "sysctls" field instead'
 _ANNOTATIONS = {
@@ -232,7 +232,7 @@ def _profiles(
 
 
 def _hides(variables: list[Object]) -> bool:
-    """Whether two variables may have the same name. True also if a variable has no name."""
+    """Whether two variables may have the same name. Also True if a variable has no name."""
     try:
         return len({variable["name"] for variable in variables}) < len(variables)
     except KeyError:
@@ -268,7 +268,7 @@ class _SamePort:
         self.by_host.setdefault((host_port, bool(host_ip)), []).append(index)
 
     def clashes(self, host_ip: str, host_port: int) -> list[tuple[int, str]]:
-        """(index, relation) of the ports that one more port clashes with, in order."""
+        """(index, relation) of the ports that another port would clash with, in order."""
         relations = dict.fromkeys(self.at.get((host_ip, host_port), ()), "duplicate")
         if not host_port:
             others = [indexes for place, indexes in self.at.items() if place != (host_ip, host_port)]
@@ -283,7 +283,8 @@ class _SamePort:
 
 @skip_validated(dumps, key_length=2048)
 def _ports(_of_containers: list[Any], spec: Object, path: str) -> list[str]:
-    """Warnings about ports. The first argument, the port lists of all containers, decides whether there are any."""
+    """Warnings about ports. Whether there are any depends only on the first argument, the port lists of all
+    containers."""
     return list(islice(_port_clashes(with_paths(spec, path)), _MOST))
 
 
