@@ -129,7 +129,7 @@ class ObjectClient:
         """Parsed object of an entry. It is shared and must not be changed."""
         revision, obj = self._parsed.get(entry.key, (0, {}))
         if revision != entry.revision:
-            # The keys are those of stored objects, so the store bounds the dictionary too.
+            # All keys belong to stored objects, so the store also bounds the dictionary.
             if len(self._parsed) >= PARSED:
                 self._parsed.clear()
             obj = entry.object()

@@ -2,7 +2,7 @@
 
 An extension server reads there the CA of client certificates, and the CA, common names and headers of front proxies. A
 kube-apiserver is the front proxy of the requests that it forwards. Servers with different flags share one ConfigMap, so
-each adds its own values to those of the others.
+each adds its own values to the others' values.
 """
 
 from __future__ import annotations

@@ -316,12 +316,12 @@ def _rule(props: Props, rule: Props, path: str) -> Errors:
             errors.append(fields.invalid(where, pointer, "must be non-empty if specified"))
         if _lines(pointer):
             errors.append(fields.invalid(where, pointer, "must not contain line breaks"))
-        if not structural.unsupported(props) and not _leads_somewhere(pointer, props):
+        if not structural.unsupported(props) and not _is_valid_pointer(pointer, props):
             errors.append(fields.invalid(where, pointer, "must be a valid path"))
     return errors
 
 
-def _leads_somewhere(pointer: str, props: Props) -> bool:
+def _is_valid_pointer(pointer: str, props: Props) -> bool:
     try:
         field_path.resolve(pointer, props)
     except field_path.BadPath:

@@ -120,7 +120,7 @@ class FileChanges:
             except OSError as error:
                 if self._stamp != (0,):
                     log.error(
-                        "%s cannot be read, its old content stays in force: %s", self.path, error.strerror
+                        "%s cannot be read, its old content stays in effect: %s", self.path, error.strerror
                     )
                 self._stamp = (0,)
                 continue

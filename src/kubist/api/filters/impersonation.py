@@ -98,7 +98,7 @@ class Mode:
         return User(target.name, target.uid, groups, target.extra)
 
     async def _check_name(self, target: User, requester: User) -> tuple[str, ...]:
-        """Checks the user name. Returns the requested groups, or those of a service account."""
+        """Checks the user name. Returns the requested groups, or the groups of a service account."""
         account = split_username(target.name)
         if account is None:
             await self._check(requester, self.group, "users", target.name)

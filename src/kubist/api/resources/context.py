@@ -240,7 +240,7 @@ class Context:
     namespace: str = ""
     """Namespace of the URL; empty for a cluster-scoped resource."""
     name: str = ""
-    """Name of the object: that of the URL, or of the object that is created."""
+    """Name of the object, from the URL or from the object to create."""
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
@@ -297,7 +297,7 @@ class Context:
         self, verb: str, *, user: User | None = None, **attributes: Any
     ) -> Awaitable[tuple[bool, str]]:
         """`await authorize(verb, group=, resource=, subresource=, namespace=, name=, user=)` → (allowed, reason).
-        `field_selector=` and `label_selector=` narrow the check. The default user is that of the request."""
+        `field_selector=` and `label_selector=` narrow the check. `user` defaults to the user of the request."""
         return self.api.authorize(self.user if user is None else user, verb, **attributes)
 
     def warn(self, text: str) -> None:

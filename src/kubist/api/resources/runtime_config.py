@@ -232,7 +232,12 @@ def _unavailable(key: str) -> ValueError:
 def _log_missing(on: set[tuple[str, str]]) -> None:
     for (group, version), plurals in _MISSING.items():
         if (group, version) in on:
-            log.warning("--runtime-config: %s/%s has no %s here", group, version, ", ".join(plurals))
+            log.warning(
+                "--runtime-config: Kubist does not implement all resources of %s/%s; missing: %s",
+                group,
+                version,
+                ", ".join(plurals),
+            )
 
 
 def _boolean(key: str, value: str) -> bool:

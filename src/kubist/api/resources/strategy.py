@@ -40,7 +40,7 @@ class Update:
     """Whether an apply to this subresource creates an absent object."""
 
     def prepare(self, ctx: Context, new: Object, old: Object) -> None:
-        """Restores further fields that must not change through this path, and sets system fields."""
+        """Restores other fields that must not change through this path, and sets system fields."""
 
     def validate(self, ctx: Context, new: Object, old: Object) -> Errors:
         """Errors of the object and of the change. The verb validates metadata."""

@@ -5,7 +5,7 @@ Every step from a stored entry to its removal (`delete_object`), for delete, del
 1. preconditions: `check_preconditions`
 2. validating admission: `admission.delete`
 3. marking: deletionTimestamp, grace period and the finalizers of the propagation policy (`mark`)
-4. if the deletion waits, the marked object is stored; otherwise it is removed, and the kind releases what it held
+4. if the deletion waits, the marked object is stored; otherwise it is removed, and the kind releases its resources
    (`after_delete`)
 
 Steps 1, 3 and 4 run again with the newest version if another write came first.

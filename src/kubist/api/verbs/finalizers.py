@@ -1,4 +1,5 @@
-"""Finalizers: those of the propagation policy, and the update that removes the last one and so deletes the object."""
+"""Finalizers of the propagation policy, and the update that removes the last finalizer and thereby deletes the
+object."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def track_answer(ctx: ResourceRequest, obj: Object, schema: Schema, api_version:
 
 
 def track_scale(ctx: ResourceRequest, new: Object, live: Object) -> None:
-    """Update the managedFields of a Scale; those of `live` are the stored ones."""
+    """Update the managedFields of a Scale. `live` has the stored managedFields."""
     ssa.update_managed_fields(
         schema_for("autoscaling", "v1", "Scale"),
         live,

@@ -66,7 +66,7 @@ class Change:
         self.mistaken = False
         """Whether the last result is of another kind or version, which leaves its fields without owners."""
         self.owners: Object = {}
-        """managedFields that error messages show though the current object lacks them: those of a Scale."""
+        """managedFields of a Scale. Error messages show them, although the current object lacks them."""
         self.beyond: DecodeError | None = None
         """Error for a number in the patch that overflows a float."""
         self._document: Any = None
@@ -367,7 +367,7 @@ def _need_version(change: Change, target: body.Expected, patched: Object) -> Non
 
 
 def _complete(change: Change, new: Object, resource: Resource) -> None:
-    """Set defaults. An annotation that stands for a field is parsed here, so it may be malformed."""
+    """Set defaults. An annotation that represents a field is parsed here, so it may be malformed."""
     try:
         resource.strategy.default(new)
     except status.APIError as error:
@@ -403,7 +403,7 @@ class _PatchedText:
 
 
 def _beyond_range(value: Any) -> bool:
-    """Whether a value holds a number beyond the range of a float."""
+    """Whether a value contains a number that overflows a float."""
     if isinstance(value, dict):
         return any(map(_beyond_range, value.values()))
     if isinstance(value, list):

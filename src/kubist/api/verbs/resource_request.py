@@ -1,4 +1,4 @@
-"""Context of a request for a resource, as the verbs use it, and the interface of the application for the verbs."""
+"""Context of a request for a resource, as the verbs use it, and the application's interface for the verbs."""
 
 from __future__ import annotations
 

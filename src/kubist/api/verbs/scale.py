@@ -99,7 +99,7 @@ def set_replicas(path: Scale, old: Object, replicas: int) -> Object:
 
 
 def check(ctx: ResourceRequest, scale: Object, current_uid: str) -> None:
-    """Validate a Scale: 422 for invalid fields, 409 if its uid is that of another object."""
+    """Validate a Scale: 422 for invalid fields, 409 if its uid belongs to another object."""
     metadata, name = scale["metadata"], ctx.info.name
     errors = objectmeta.validate_create(
         {"name": name, "namespace": ctx.info.namespace, **metadata},

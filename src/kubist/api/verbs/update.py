@@ -84,13 +84,13 @@ def _sent(ctx: ResourceRequest) -> Object:
 
 
 def clears_managers(ctx: ResourceRequest, metadata: Object) -> bool:
-    """Whether the body holds an empty list of managedFields, which decoding drops like any empty list."""
+    """Whether the body has an empty list of managedFields, which decoding drops like any empty list."""
     if "managedFields" in metadata or b'"managedFields"' not in ctx.request.body:
         return False
     is_yaml = "yaml" in ctx.request.headers.get("content-type", "")
     try:
         sent = yaml.parse(ctx.request.body).value if is_yaml else json.parse(ctx.request.body)
-    except DecodeError:  # protobuf that happens to hold the word
+    except DecodeError:  # protobuf that happens to contain the word
         return False
     sent_metadata = sent.get("metadata") if isinstance(sent, dict) else None
     return isinstance(sent_metadata, dict) and sent_metadata.get("managedFields") == []

@@ -184,7 +184,7 @@ def _exists(ctx: ResourceRequest, entry: Entry | None, generated: bool, name: st
 
 
 def update_target(ctx: ResourceRequest) -> Update | Scale:
-    """Strategy that an update, patch or apply goes through: that of the object or of the named subresource."""
+    """Strategy for an update, patch or apply: the object's or the named subresource's."""
     strategy = ctx.resource.strategy
     if not ctx.info.subresource:
         return strategy

@@ -117,7 +117,7 @@ class AuditWebhook:
         for task in late:
             task.cancel()
         if late or self._events:
-            log.error("the audit webhook did not take all events before the stop")
+            log.error("the audit webhook did not accept all events before the shutdown")
         await self._sender.close()
 
     async def _run(self) -> None:

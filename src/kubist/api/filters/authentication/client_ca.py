@@ -87,9 +87,9 @@ class ClientCA:
         try:
             self._authorities = Authorities(read_certificates(self._path))
             self._stamp = new_stamp
-            log.info("reloaded the client authorities %s", self._path)
+            log.info("reloaded the client CA file %s", self._path)
         except (OSError, ValueError) as error:
-            log.warning("keeping the old client authorities: %s: %s", self._path, error)
+            log.warning("keeping the old client CAs: %s: %s", self._path, error)
 
 
 class Authorities:

@@ -77,9 +77,9 @@ class KeySet:
         """Raises InvalidSignature unless the key with the token's key ID, or without an ID any key, signed it."""
         kid, name = header.get("kid", ""), header.get("alg")
         if not isinstance(kid, str) or not isinstance(name, str) or name not in self._accepted:
-            raise ValueError("kid is no text, or alg is not accepted")
+            raise ValueError("kid is not a string, or alg is not accepted")
         if "crit" in header:
-            raise ValueError("the header has extensions that must be understood, and none is")
+            raise ValueError("the header has critical extensions, and none is supported")
         for key_id, key in self._keys.items():
             if not kid or kid == key_id:
                 try:
@@ -122,7 +122,7 @@ class TokenSigner:
             return None
         key = read_private_key(path)
         if not _has_algorithm(key.public_key()):
-            raise ValueError(f"{path} is a key on the curve P-224, which no algorithm of tokens uses")
+            raise ValueError(f"{path} is a key on the curve P-224, which no token algorithm uses")
         public_keys = [
             public for file in config.service_account_key_file for public in read_public_keys(file)
         ]

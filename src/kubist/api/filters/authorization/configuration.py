@@ -74,7 +74,7 @@ class AuthorizerSettings(NamedTuple):
 
 
 class AuthorizationFile:
-    """The configuration file. `settings` are in force; `follow` loads changes and calls `use`."""
+    """The configuration file. `settings` are in effect; `follow` loads changes and calls `use`."""
 
     def __init__(self, path: str) -> None:
         content = Path(path).read_bytes()

@@ -273,9 +273,9 @@ def decode_parsed(
     repeats: Repeats | None = None,
     exact: bool = False,
 ) -> Decoded:
-    """Decodes a parsed document to an object of the expected kind; `modes` as of `decode_value`. Parts that it shares
+    """Decodes a parsed document to an object of the expected kind; `modes` as for `decode_value`. Parts that it shares
     with a `stored` object are not decoded again, except metadata. `repeats` are its objects with duplicate keys.
-    `exact` says that its numbers have their text."""
+    `exact`: its numbers keep their text."""
     if target.custom is not None:
         if repeats:
             complaints = complaints + repeats.duplicate(value)
@@ -349,7 +349,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
 
 
 def _mistyped(value: Object, group: str, version: str, kind: str) -> str:
-    """Decoding error of a document as the kind that it names itself; empty if there is none."""
+    """Error from decoding a document as the kind that it names; empty if there is none."""
     if is_builtin(group, version, kind):
         try:
             decode_value(schema_for(group, version, kind), value)

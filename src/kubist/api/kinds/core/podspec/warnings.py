@@ -43,7 +43,7 @@ _ANNOTATIONS = {
     "security.alpha.kubernetes.io/sysctls": _SYSCTLS,
     "security.alpha.kubernetes.io/unsafe-sysctls": _SYSCTLS,
 }
-_WARNED_OF = frozenset(_ANNOTATIONS)
+_ANNOTATION_NAMES = frozenset(_ANNOTATIONS)
 _VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -69,7 +69,7 @@ def pod_spec_warnings(spec: Object, meta: Object, path: str = "") -> list[str]:
     annotations = meta.get("annotations") or {}
     profiles = False
     if annotations:
-        if not _WARNED_OF.isdisjoint(annotations):
+        if not _ANNOTATION_NAMES.isdisjoint(annotations):
             warnings += _annotations(annotations, f"{prefix}metadata.annotations")
         profiles = have_profiles(annotations)
     if references:
