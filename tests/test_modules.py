@@ -96,3 +96,34 @@ def test_state_at_module_level_is_found(tmp_path: Path, statement: str) -> None:
 def test_tables_and_explained_state_pass(tmp_path: Path, text: str) -> None:
     (tmp_path / "loop.py").write_text(text + "\n")
     assert list(check.states(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAME = 'a'\nNAME = 'b'",
+        "NAME, OTHER = 'a', 'b'\nNAME = 'c'",
+        "def f(): ...\nf = 1",
+        "from json import loads\nloads = None",
+        "class A: ...\nA: int = 1",
+    ],
+)
+def test_name_that_a_module_binds_twice_is_found(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pki.py").write_text(text + "\n")
+    (mistake,) = check.rebound(tmp_path)
+    assert mistake.startswith("pki.py:2: ") and "line 1" in mistake
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAME: str\nNAME = 'a'",
+        "if True:\n    NAME = 1\nelse:\n    NAME = 2",
+        "import os.path\nimport os",
+        "def f(): NAME = 1\ndef g(): NAME = 2",
+        "@overload\ndef f(a: int) -> int: ...\n@overload\ndef f(a: str) -> str: ...\ndef f(a): ...",
+    ],
+)
+def test_names_that_a_module_binds_once_pass(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pki.py").write_text(text + "\n")
+    assert list(check.rebound(tmp_path)) == []

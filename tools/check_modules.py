@@ -9,6 +9,7 @@
   are found by name: a kind, a plugin, a control loop, a command.
 - **State.** An empty container or a weak dictionary at module level is state of the process. It outlives every server,
   and a process may run many servers. A comment with the words "of the process" says why that is right.
+- **Bindings.** A module binds a name once. Two constants of one name would change the functions above the second one.
 """
 
 from __future__ import annotations
@@ -137,17 +138,46 @@ def is_container(value: ast.expr | None) -> bool:
     return name in _WEAK or name == "defaultdict" or (name in _EMPTY and not value.args)
 
 
+def rebound(source: Path) -> Iterator[str]:
+    """Names that a module binds twice at its top level. Functions above would see the value of the second binding."""
+    for path in sorted(source.rglob("*.py")):
+        lines: dict[str, int] = {}
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            for name in bound_names(statement):
+                first = lines.setdefault(name, statement.lineno)
+                if first != statement.lineno:
+                    where = f"{path.relative_to(source)}:{statement.lineno}"
+                    yield f"{where}: {name} is bound in line {first}, too; give one of them another name"
+
+
+def bound_names(statement: ast.stmt) -> list[str]:
+    """Names that a statement binds, except overloads, annotations without a value and packages (`import os.path`)."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        is_overload = any("overload" in ast.unparse(decorator) for decorator in statement.decorator_list)
+        return [] if is_overload else [statement.name]
+    if isinstance(statement, ast.ImportFrom):
+        return [alias.asname or alias.name for alias in statement.names]
+    if isinstance(statement, ast.Assign) or (
+        isinstance(statement, ast.AnnAssign) and statement.value is not None
+    ):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        nodes = (node for target in targets for node in ast.walk(target))
+        return [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return []
+
+
 def mistakes(source: Path) -> Iterable[str]:
     by_room = rooms(source)
     yield from crowded(by_room)
     yield from homonyms(by_room)
     yield from joined(by_room, kubernetes_words(source))
     yield from states(source)
+    yield from rebound(source)
 
 
 def main() -> int:
     found = list(mistakes(ROOT / "src/kubist"))
-    print("\n".join(found) or "modules: names, rooms and state are in order")
+    print("\n".join(found) or "modules: names, rooms, state and bindings are in order")
     return 1 if found else 0
 
 

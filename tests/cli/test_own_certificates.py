@@ -63,6 +63,20 @@ def refusal(place: Path, config: Config | None = None) -> str:
     return message
 
 
+def test_each_authority_has_a_name_of_its_own(place: Path) -> None:
+    names = {
+        path.stem: x509.load_pem_x509_certificate(path.read_bytes()).issuer.rfc4514_string()
+        for path in place.glob("*.crt")
+    }
+    assert names == {
+        "ca": "CN=kubist-ca",
+        "apiserver": "CN=kubist-ca",
+        "admin": "CN=kubist-ca",
+        "front-proxy-ca": "CN=front-proxy-ca",
+        "front-proxy-client": "CN=front-proxy-ca",
+    }
+
+
 def test_certificates_are_kept(place: Path) -> None:
     before = content(place)
     prepare(place)

@@ -158,7 +158,9 @@ def credential(directory: Path, url: str) -> dict[str, object]:
     return kubeconfig.document(url, *parts)
 
 
-AUTHORITY, CLIENT = "front-proxy-ca", "front-proxy-client"
+# Front proxy: a CA and a client certificate for requests to extension API servers, with the file names of kubeadm
+
+_PROXY_AUTHORITY, _PROXY_CLIENT = "front-proxy-ca", "front-proxy-client"
 RENEWAL = datetime.timedelta(days=30)
 """Certificates are replaced at a start in the last days before they expire."""
 
@@ -166,13 +168,13 @@ RENEWAL = datetime.timedelta(days=30)
 def front_proxy(config: Config, pki: Path) -> dict[str, Any]:
     """Settings that use the files of `make_front_proxy`. Empty if the configuration has a front proxy already."""
     made = {
-        "requestheader_client_ca_file": str(pki / f"{AUTHORITY}.crt"),
-        "requestheader_allowed_names": (CLIENT,),
+        "requestheader_client_ca_file": str(pki / f"{_PROXY_AUTHORITY}.crt"),
+        "requestheader_allowed_names": (_PROXY_CLIENT,),
         "requestheader_username_headers": ("X-Remote-User",),
         "requestheader_group_headers": ("X-Remote-Group",),
         "requestheader_extra_headers_prefix": ("X-Remote-Extra-",),
-        "proxy_client_cert_file": str(pki / f"{CLIENT}.crt"),
-        "proxy_client_key_file": str(pki / f"{CLIENT}.key"),
+        "proxy_client_cert_file": str(pki / f"{_PROXY_CLIENT}.crt"),
+        "proxy_client_key_file": str(pki / f"{_PROXY_CLIENT}.key"),
     }
     return {} if any(getattr(config, name) for name in made) else made
 
@@ -181,7 +183,7 @@ def make_front_proxy(pki: Path) -> bool:
     """Creates missing files, and replaces certificates that expire soon. Returns whether it wrote any. Raises
     ValueError with the path for a file that is not a certificate."""
     ca, ca_key, client, client_key = (
-        pki / f"{name}.{kind}" for name in (AUTHORITY, CLIENT) for kind in ("crt", "key")
+        pki / f"{name}.{kind}" for name in (_PROXY_AUTHORITY, _PROXY_CLIENT) for kind in ("crt", "key")
     )
     is_kept = _is_current(ca, ca_key)
     if is_kept and _is_current(client, client_key):
@@ -189,9 +191,9 @@ def make_front_proxy(pki: Path) -> bool:
     if is_kept:
         authority = certificates.load_authority(ca, ca_key)
     else:
-        authority = certificates.new_authority(AUTHORITY)
+        authority = certificates.new_authority(_PROXY_AUTHORITY)
         authority.save(ca, ca_key)
-    certificates.save(authority.issue_client(CLIENT), client, client_key)
+    certificates.save(authority.issue_client(_PROXY_CLIENT), client, client_key)
     return True
 
 
