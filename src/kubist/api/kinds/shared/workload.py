@@ -74,7 +74,7 @@ class Workload(Strategy):
 
 def validate_template(ctx: Context, template: Object, path: str, old: Object | None = None) -> Errors:
     """Errors of a pod template. `old` is the stored template."""
-    return validate_pod_template(template, path, old, allow_privileged=ctx.api.config.allow_privileged)
+    return validate_pod_template(template, path, old, allow_privileged=ctx.config.allow_privileged)
 
 
 def template_labels(template: dict[str, Any]) -> dict[str, str]:
