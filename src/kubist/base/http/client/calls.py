@@ -159,4 +159,3 @@ async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tup
     else:
         pool.drop(connection)
     return head, body
-

@@ -129,9 +129,7 @@ async def whole(reader: asyncio.StreamReader, head: Head, limit: int) -> bytes:
     return bytes(body)
 
 
-async def pieces(
-    reader: asyncio.StreamReader, head: Head, framing_limit: int = 0
-) -> AsyncIterator[bytes]:
+async def pieces(reader: asyncio.StreamReader, head: Head, framing_limit: int = 0) -> AsyncIterator[bytes]:
     """Body in pieces, as it arrives. EOFError if it ends too early. `Chunks` describes `framing_limit`."""
     slices = Slices()
     if "chunked" in head.get("transfer-encoding").lower():
