@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubist.api.webhooks import reviews
+from kubist.api.webhooks.reviews import LARGE
 from kubist.model.meta.object import Object
+from kubist.model.schema.decode import decode
 
 from .conftest import Client, WebhookServer, configuration, json_patch, webhook
 
@@ -279,17 +280,16 @@ def test_large_response_is_decoded_in_the_worker(
     run: Callable[..., None], hook: WebhookServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
-    decoded = reviews.decode
 
-    def decode(schema: Any, value: Any) -> Any:
+    def noted(schema: Any, value: Any) -> Any:
         threads.append(threading.current_thread() is threading.main_thread())
-        return decoded(schema, value)
+        return decode(schema, value)
 
-    monkeypatch.setattr(reviews, "decode", decode)
+    monkeypatch.setattr("kubist.api.webhooks.reviews.decode", noted)
 
     async def test(client: Client) -> None:
         await register(client, kind, webhook(hook, "CREATE"))
-        for size in (1, reviews.LARGE):
+        for size in (1, LARGE):
             hook.respond = lambda request, size=size: {"allowed": True, "auditAnnotations": {"a": "x" * size}}  # type: ignore[misc]
             assert (await client.post(CONFIGMAPS, configmap(f"c{size}"))).code == 201
         assert threads == [True, False]
