@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist.api.webhooks.reviews import LARGE
+from kubist.api.webhooks.reviews import LARGE, VALUES_LIMIT
 from kubist.model.meta.object import Object
 from kubist.model.schema.decode import decode
 
@@ -221,6 +222,9 @@ def test_wrong_type_in_a_response_is_a_failed_call(
         b'{"apiVersion": []}',
         b'{"response": 7}',
         b'{"response": []}',
+        b"[1," * 100_000,
+        b"[" + b"[]," * VALUES_LIMIT + b"[]]",
+        b"[" + b'"",' * VALUES_LIMIT + b'""]',
         b'{"response":' + b"[" * 1000 + b"]" * 1000 + b"}",
         b'{"response":{"uid":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}}",
     ],
@@ -271,6 +275,21 @@ def test_null_in_a_response_is_an_absent_field(run: Callable[..., None], hook: W
         assert (await client.post(CONFIGMAPS, configmap())).code == 201
         hook.respond = lambda request: {"allowed": None}
         assert (await client.post(CONFIGMAPS, configmap("d"))).code == 400
+
+    run(test)
+
+
+def test_patch_with_too_many_values_is_undecodable(run: Callable[..., None], hook: WebhookServer) -> None:
+    patch = base64.b64encode(b"[" + b"[]," * VALUES_LIMIT + b"[]]").decode()
+    hook.respond = lambda request: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+
+    async def test(client: Client) -> None:
+        await register(client, MUTATING, webhook(hook, "CREATE"))
+        answer = await client.post(CONFIGMAPS, configmap())
+        assert answer.code == 500
+        assert (
+            f"undecodable patch in webhook response: the JSON has more than {VALUES_LIMIT}" in answer.message
+        )
 
     run(test)
 

@@ -195,6 +195,20 @@ def _with_metadata(**fields: Any) -> Callable[[Webhook], None]:
     return change
 
 
+def _with_spec(spec: Any) -> Callable[[Webhook], None]:
+    def change(hook: Webhook) -> None:
+        hook.convert = lambda one, wanted: {**split_host(one, wanted), "spec": spec}
+
+    return change
+
+
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 MISTYPED: list[tuple[Callable[[Webhook], None], str]] = [
     (
         _responding(result="Success"),
@@ -221,6 +235,8 @@ MISTYPED: list[tuple[Callable[[Webhook], None], str]] = [
         lambda hook: setattr(hook, "alter", lambda review: 7),
         "cannot unmarshal number into Go value of type struct",
     ),
+    (_with_spec(_nested(300)), "exceeded max depth"),
+    (_with_spec([_nested(300), "x" * 300_000]), "exceeded max depth"),
     (_with_metadata(labels=7), "invalid metadata.labels of type int64 in converted object"),
     (
         _with_metadata(labels={"a": 7}),

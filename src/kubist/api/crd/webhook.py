@@ -16,7 +16,7 @@ from kubist.api.webhooks.client import WebhookClient, trust
 from kubist.api.webhooks.reviews import LARGE, parse_review, response_of
 from kubist.base.http.client.calls import CallFailed
 from kubist.base.jsontext.errors import DecodeError
-from kubist.base.jsontext.json import json_type
+from kubist.base.jsontext.json import check_depth, json_type
 from kubist.base.offload import away
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
@@ -115,6 +115,7 @@ def _converted(obj: Object, api_version: str, review: Object, body: bytes) -> Ob
         )
     if new.get("kind") != obj["kind"]:
         raise _WrongAnswer(f"webhook returned an object of kind {new.get('kind')}")
+    check_depth(new)
     new["metadata"] = _metadata(obj["metadata"], new.get("metadata"))
     return new
 

@@ -12,7 +12,7 @@ from kubist.api.admission.plugin import Pending
 from kubist.api.admission.webhooks import Answer, CallError, Hook, WebhookPlugin
 from kubist.api.resources.context import Context
 from kubist.api.resources.reinvocation import Reinvocation
-from kubist.api.webhooks.reviews import LARGE
+from kubist.api.webhooks.reviews import LARGE, parse_large
 from kubist.base.jsontext.errors import DecodeError
 from kubist.base.offload import away
 from kubist.model.meta import status
@@ -80,14 +80,14 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
 
 def _operations(patch: bytes) -> list[jsonpatch.Operation]:
-    return jsonpatch.operations(orjson.loads(patch), checked=False)
+    return jsonpatch.operations(parse_large(patch), checked=False)
 
 
 async def _patch(hook: Hook, request: AdmissionRequest, target: Target, answer: Answer) -> bool:
     large = len(answer.patch) > LARGE
     try:
         operations = await away(large, _operations, answer.patch)
-    except (orjson.JSONDecodeError, status.APIError) as error:
+    except (orjson.JSONDecodeError, DecodeError, status.APIError) as error:
         why = f"received undecodable patch in webhook response: {error}"
         raise CallError(f'failed calling webhook "{hook.name}": {why}') from None
     if not operations:
