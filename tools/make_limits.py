@@ -9,7 +9,8 @@ from kubist.api.filters.flowcontrol import flowcontrol
 from kubist.api.kinds.core import configmap
 from kubist.api.object_store.registry import VALUE_LIMIT
 from kubist.api.verbs import watch
-from kubist.base.http.client import pool
+from kubist.api.webhooks import reviews
+from kubist.base.http.client import chunks, pool, responses
 from kubist.base.http.limits import Limits
 from kubist.base.jsontext.json import MAX_DEPTH
 from kubist.cluster.simulation.shell import file_store
@@ -100,6 +101,23 @@ def _connections() -> list[Row]:
             "the connection is closed",
         ),
         ("response of a webhook or extension API server", _size(pool.LIMIT), "the call fails"),
+        (
+            "strings, lists and objects in the response of a webhook",
+            f"{reviews.VALUES_LIMIT:,}",
+            "the call fails",
+        ),
+        (
+            "heads of that response",
+            f"{_size(responses.HEAD_LIMIT)}, {responses.FIELD_LIMIT:,} headers, "
+            f"{responses.INFORMATIONAL_LIMIT} heads with a 1xx status",
+            "the call fails",
+        ),
+        (
+            "framing of the chunks of that response",
+            f"{_size(responses.FRAMING_LIMIT)} beyond its content, {_size(chunks.LINE_LIMIT)} a line, "
+            f"{_size(chunks.TRAILER_LIMIT)} of trailers",
+            "the call fails",
+        ),
     ]
 
 

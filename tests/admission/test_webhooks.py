@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kubist.api.webhooks.reviews import LARGE, VALUES_LIMIT
 from kubist.model.meta.object import Object
+from kubist.model.schema.decode import decode
 
 from .conftest import Client, WebhookServer, configuration, json_patch, webhook
 
@@ -156,6 +160,158 @@ def test_invalid_response_follows_failure_policy(
         await client.delete(f"{PATHS[VALIDATING]}/hooks")
         await register(client, VALIDATING, webhook(hook, "CREATE", failurePolicy="Ignore"))
         assert (await client.post(CONFIGMAPS, configmap())).code == 201
+
+    run(test)
+
+
+MISTYPED: list[tuple[Object, str]] = [
+    ({"allowed": "true"}, "string into Go struct field AdmissionResponse.response.allowed of type bool"),
+    ({"uid": 7}, "number into Go struct field AdmissionResponse.response.uid of type types.UID"),
+    ({"status": 7}, "number into Go struct field AdmissionResponse.response.status of type v1.Status"),
+    ({"status": {"code": "x"}}, "string into Go struct field Status.response.status.code of type int32"),
+    ({"status": {"code": 1 << 40}}, "number 1099511627776 into Go struct field Status.response.status.code"),
+    ({"status": {"message": 5}}, "number into Go struct field Status.response.status.message of type string"),
+    ({"status": {"reason": []}}, "array into Go struct field Status.response.status.reason of type"),
+    ({"status": {"details": 3}}, "number into Go struct field Status.response.status.details of type"),
+    ({"status": {"details": {"causes": [1]}}}, "number into Go struct field StatusDetails.response.status"),
+    ({"status": {"metadata": "q"}}, "string into Go struct field Status.response.status.metadata of type"),
+    ({"warnings": 5}, "number into Go struct field AdmissionResponse.response.warnings of type []string"),
+    ({"warnings": [1]}, "number into Go struct field AdmissionResponse.response.warnings of type string"),
+    ({"auditAnnotations": [1]}, "response.auditAnnotations of type map[string]string"),
+    ({"auditAnnotations": {"a": 5}}, "response.auditAnnotations of type string"),
+    ({"patch": 5}, "number into Go struct field AdmissionResponse.response.patch of type []uint8"),
+    ({"patch": "?", "patchType": "JSONPatch"}, "illegal base64 data at input byte 0"),
+    (
+        {"patchType": {}},
+        "object into Go struct field AdmissionResponse.response.patchType of type v1.PatchType",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", [MUTATING, VALIDATING])
+def test_wrong_type_in_a_response_is_a_failed_call(
+    run: Callable[..., None], hook: WebhookServer, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(client: Client) -> None:
+        await register(client, kind, webhook(hook, "CREATE"))
+        for allowed in (True, False):
+            for fields, says in MISTYPED:
+                hook.respond = lambda request, fields=fields, allowed=allowed: {"allowed": allowed, **fields}  # type: ignore[misc]
+                answer = await client.post(CONFIGMAPS, configmap())
+                assert (answer.code, answer.body["reason"]) == (500, "InternalError"), fields
+                called = 'failed calling webhook "hook.example.com": failed to call webhook: '
+                assert called in answer.message and says in answer.message, answer.message
+        await client.delete(f"{PATHS[kind]}/hooks")
+        await register(client, kind, webhook(hook, "CREATE", failurePolicy="Ignore"))
+        for number, (fields, _) in enumerate(MISTYPED):
+            hook.respond = lambda request, fields=fields: {"allowed": False, **fields}  # type: ignore[misc]
+            assert (await client.post(CONFIGMAPS, configmap(f"c{number}"))).code == 201, fields
+        assert not [record for record in caplog.records if record.exc_info]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"7",
+        b'"x"',
+        b"\xff<html>",
+        b'{"kind": 7}',
+        b'{"apiVersion": []}',
+        b'{"response": 7}',
+        b'{"response": []}',
+        b"[1," * 100_000,
+        b"[" + b"[]," * VALUES_LIMIT + b"[]]",
+        b"[" + b'"",' * VALUES_LIMIT + b'""]',
+        b'{"response":' + b"[" * 1000 + b"]" * 1000 + b"}",
+        b'{"response":{"uid":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}}",
+    ],
+)
+def test_response_that_is_no_review_is_a_failed_call(
+    run: Callable[..., None], hook: WebhookServer, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.raw = body
+
+    async def test(client: Client) -> None:
+        for kind in (MUTATING, VALIDATING):
+            await register(client, kind, webhook(hook, "CREATE"))
+            answer = await client.post(CONFIGMAPS, configmap())
+            assert (answer.code, answer.body["reason"]) == (500, "InternalError")
+            assert 'failed calling webhook "hook.example.com": failed to call webhook: ' in answer.message
+            await client.delete(f"{PATHS[kind]}/hooks")
+            await register(client, kind, webhook(hook, "CREATE", failurePolicy="Ignore"))
+            assert (await client.post(CONFIGMAPS, configmap(kind.lower()))).code == 201
+            await client.delete(f"{PATHS[kind]}/hooks")
+        assert not [record for record in caplog.records if record.exc_info]
+
+    run(test)
+
+
+def test_denial_has_a_status_code_that_http_can_express(
+    run: Callable[..., None], hook: WebhookServer
+) -> None:
+    codes = [(0, 400), (-5, 400), (101, 400), (200, 400), (399, 400), (400, 400), (503, 503), (999, 999)]
+    codes += [(1000, 500), (99999, 500), ((1 << 31) - 1, 500)]
+
+    async def test(client: Client) -> None:
+        await register(client, VALIDATING, webhook(hook, "CREATE"))
+        for sent, expected in codes:
+            hook.respond = lambda request, sent=sent: {"allowed": False, "status": {"code": sent}}  # type: ignore[misc]
+            answer = await client.post(CONFIGMAPS, configmap())
+            assert (answer.code, answer.body["code"]) == (expected, expected), sent
+            assert answer.message.endswith("denied the request without explanation")
+
+    run(test)
+
+
+def test_null_in_a_response_is_an_absent_field(run: Callable[..., None], hook: WebhookServer) -> None:
+    nothing = dict.fromkeys(("status", "patch", "patchType", "auditAnnotations", "warnings"))
+
+    async def test(client: Client) -> None:
+        await register(client, MUTATING, webhook(hook, "CREATE"))
+        hook.respond = lambda request: {"allowed": True, **nothing}
+        assert (await client.post(CONFIGMAPS, configmap())).code == 201
+        hook.respond = lambda request: {"allowed": None}
+        assert (await client.post(CONFIGMAPS, configmap("d"))).code == 400
+
+    run(test)
+
+
+def test_patch_with_too_many_values_is_undecodable(run: Callable[..., None], hook: WebhookServer) -> None:
+    patch = base64.b64encode(b"[" + b"[]," * VALUES_LIMIT + b"[]]").decode()
+    hook.respond = lambda request: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+
+    async def test(client: Client) -> None:
+        await register(client, MUTATING, webhook(hook, "CREATE"))
+        answer = await client.post(CONFIGMAPS, configmap())
+        assert answer.code == 500
+        assert (
+            f"undecodable patch in webhook response: the JSON has more than {VALUES_LIMIT}" in answer.message
+        )
+
+    run(test)
+
+
+@pytest.mark.parametrize("kind", [MUTATING, VALIDATING])
+def test_large_response_is_decoded_in_the_worker(
+    run: Callable[..., None], hook: WebhookServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def noted(schema: Any, value: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return decode(schema, value)
+
+    monkeypatch.setattr("kubist.api.webhooks.reviews.decode", noted)
+
+    async def test(client: Client) -> None:
+        await register(client, kind, webhook(hook, "CREATE"))
+        for size in (1, LARGE):
+            hook.respond = lambda request, size=size: {"allowed": True, "auditAnnotations": {"a": "x" * size}}  # type: ignore[misc]
+            assert (await client.post(CONFIGMAPS, configmap(f"c{size}"))).code == 201
+        assert threads == [True, False]
 
     run(test)
 

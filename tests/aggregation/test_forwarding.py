@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import http.client
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,6 +274,39 @@ def test_endless_response_head_of_a_backend_is_aborted(
     answer = registered.ask("GET", FLAVOURS)
     assert answer.status == 503
     assert b"headers exceeded" in answer.body
+
+
+def test_endless_body_that_claims_to_be_short_is_not_collected(
+    registered: Client, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk = f"10000\r\n{'x' * 0x10000}\r\n"
+    fields = "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer_with(backend, monkeypatch, f"HTTP/1.1 200 OK\r\n{fields}" + chunk * 10)
+    answer = registered.ask("GET", FLAVOURS)
+    assert answer.status == 503 and b"the response has more than 262144 bytes" in answer.body
+
+
+@pytest.mark.parametrize(("path", "ends"), [("", True), ("/vanilla/log", False)])
+def test_body_of_a_backend_ends_at_the_request_timeout_unless_the_request_is_long_running(
+    server_pki: Pki, backend: Backend, monkeypatch: pytest.MonkeyPatch, path: str, ends: bool
+) -> None:
+    ended = threading.Event()
+
+    def begin(self: Any) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+        ended.wait(20)
+
+    with Live(server_pki, request_timeout=1) as live:
+        aggregate(live.client, backend)
+        monkeypatch.setattr(backend.server.RequestHandlerClass, "do_GET", begin)
+        connection = live.client.connect(timeout=4)
+        try:
+            connection.request("GET", FLAVOURS + path, headers=live.client.headers())
+            with pytest.raises(http.client.IncompleteRead if ends else TimeoutError):
+                connection.getresponse().read()
+        finally:
+            ended.set()
+            connection.close()
 
 
 @contextlib.contextmanager

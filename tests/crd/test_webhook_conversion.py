@@ -178,6 +178,91 @@ def _renamed(one: Object, wanted: str) -> Object:
     return {**split_host(one, wanted), "metadata": {**one["metadata"], "name": "other"}}
 
 
+def _responding(**fields: Any) -> Callable[[Webhook], None]:
+    def change(hook: Webhook) -> None:
+        hook.alter = lambda review: {**review, "response": {**review["response"], **fields}}
+
+    return change
+
+
+def _with_metadata(**fields: Any) -> Callable[[Webhook], None]:
+    def change(hook: Webhook) -> None:
+        hook.convert = lambda one, wanted: {
+            **split_host(one, wanted),
+            "metadata": {**one["metadata"], **fields},
+        }
+
+    return change
+
+
+def _with_spec(spec: Any) -> Callable[[Webhook], None]:
+    def change(hook: Webhook) -> None:
+        hook.convert = lambda one, wanted: {**split_host(one, wanted), "spec": spec}
+
+    return change
+
+
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+MISTYPED: list[tuple[Callable[[Webhook], None], str]] = [
+    (
+        _responding(result="Success"),
+        "string into Go struct field ConversionResponse.response.result of type v1.",
+    ),
+    (
+        _responding(result={"message": 7}),
+        "number into Go struct field Status.response.result.message of type",
+    ),
+    (_responding(uid=7), "number into Go struct field ConversionResponse.response.uid of type types.UID"),
+    (_responding(convertedObjects={}), "response.convertedObjects of type []runtime.RawExtension"),
+    (_responding(convertedObjects="x"), "response.convertedObjects of type []runtime.RawExtension"),
+    (_responding(convertedObjects=["x"]), "webhook returned invalid object at index 0"),
+    (_responding(convertedObjects=[None]), "webhook returned invalid object at index 0"),
+    (
+        lambda hook: setattr(hook, "alter", lambda review: {**review, "response": 7}),
+        "number into Go struct field",
+    ),
+    (
+        lambda hook: setattr(hook, "alter", lambda review: {"kind": 7}),
+        "into Go struct field .kind of type string",
+    ),
+    (
+        lambda hook: setattr(hook, "alter", lambda review: 7),
+        "cannot unmarshal number into Go value of type struct",
+    ),
+    (_with_spec(_nested(300)), "exceeded max depth"),
+    (_with_spec([_nested(300), "x" * 300_000]), "exceeded max depth"),
+    (_with_metadata(labels=7), "invalid metadata.labels of type int64 in converted object"),
+    (
+        _with_metadata(labels={"a": 7}),
+        "metadata.labels[a] must be a string, but is int64 in converted object",
+    ),
+    (_with_metadata(annotations={"a": {}}), "must be a string, but is map[string]interface {} in converted"),
+    (_with_metadata(name=7), "must have the same name"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), MISTYPED)
+def test_wrong_type_in_a_response_fails_the_conversion(
+    live: Live, at: str, webhook: Webhook, change: Callable[[Webhook], None], says: str
+) -> None:
+    client = live.client
+    client.post(links(at, "v1"), obj("Link", "links.example.com/v1", "a", spec={"host": "x:1"}))
+    change(webhook)
+    for answer in (
+        client.ask("GET", links(at, "v2") + "/a"),
+        client.ask("GET", links(at, "v2")),
+        client.ask("POST", links(at, "v2"), obj("Link", "links.example.com/v2", "b", spec={"name": "x"})),
+    ):
+        assert answer.status == 500 and says in answer.json["message"], answer.json
+        assert "conversion webhook for links.example.com/" in answer.json["message"]
+
+
 WRONG: dict[str, Callable[[Webhook], None]] = {
     "another uid": lambda hook: setattr(
         hook, "alter", lambda review: {**review, "response": {**review["response"], "uid": "no"}}

@@ -10,6 +10,7 @@ import yaml
 
 from kubist.api.filters import webhooks
 from kubist.api.filters.remote_review import review_status
+from kubist.api.webhooks.reviews import VALUES_LIMIT
 from kubist.base.http.client.calls import CallFailed
 from kubist.model.meta.object import Object
 from tests.filters.askers import Person, Remote, ask, body_of
@@ -229,6 +230,13 @@ def test_answer_of_a_wrong_type_allows_nothing(change: Object) -> None:
         review: Object = {"kind": kind, "apiVersion": "x/v1", "spec": {}, "status": {}}
         with pytest.raises(CallFailed, match="the webhook's answer"):
             review_status(orjson.dumps(review | change), review)
+
+
+def test_review_with_too_many_values_is_malformed() -> None:
+    review = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1"}
+    body = orjson.dumps({**review, "status": {"user": {"groups": [[]] * (VALUES_LIMIT + 1)}}})
+    with pytest.raises(CallFailed, match="no review"):
+        review_status(body, review)
 
 
 def test_null_fields_of_an_answer_are_absent() -> None:

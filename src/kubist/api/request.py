@@ -52,6 +52,11 @@ class RequestInfo:
     counted_as: tuple[str, ...] = ()
     """Labels for metrics: verb, group, version, resource, subresource and scope."""
 
+    @property
+    def long_running(self) -> bool:
+        """Whether the request timeout does not hold for the request."""
+        return self.verb in ("watch", "proxy") or self.subresource in _CONNECTED
+
 
 _COUNTED_VERBS = {"create": "POST", "update": "PUT", "deletecollection": "DELETE"}
 """Verbs that metrics count by the method of the request."""

@@ -4,7 +4,6 @@ call to the webhook's server."""
 from __future__ import annotations
 
 import base64
-import binascii
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,7 +19,10 @@ from kubist.api.admission.policies.evaluation import Evaluation, Failed
 from kubist.api.kinds.admissionregistration.expressions import Environment
 from kubist.api.resources.context import Context
 from kubist.api.webhooks.client import WebhookClient
+from kubist.api.webhooks.reviews import LARGE, parse_review, response_of
 from kubist.base.http.client.calls import CallFailed
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.offload import away
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 
 USER_AGENT = "kube-apiserver-admission"
+GREATEST_CODE = 999
+"""Greatest status code of three digits, which Go's server sends."""
 
 
 class CallError(Exception):
@@ -89,8 +93,8 @@ class Hook:
         except CallFailed as error:
             raise CallError(self._failed(f"failed to call webhook: {error}")) from None
         try:
-            answer = _verify_review(answered, sent, mutating=mutating)
-        except _Undecodable as error:
+            answer = await away(len(answered) > LARGE, _verify_review, answered, sent, mutating)
+        except DecodeError as error:
             raise CallError(self._failed(f"failed to call webhook: {error}")) from None
         except ValueError as error:
             raise CallError(self._failed(f"received invalid webhook response: {error}")) from None
@@ -113,13 +117,20 @@ class Hook:
         message = f'admission webhook "{self.name}" denied the request' + (
             f": {said}" if said else " without explanation"
         )
-        code = result.get("code") or 0
         error = status.APIError(
-            code if code >= 400 else 400, result.get("reason", ""), message, result.get("details")
+            _denial_code(result.get("code", 0)), result.get("reason", ""), message, result.get("details")
         )
         if result.get("metadata"):
             error.list_meta = result["metadata"]
         return error
+
+
+def _denial_code(code: int) -> int:
+    """Status code of a denial for the code that a webhook sent. The reference answers 500 to a code that HTTP cannot
+    express."""
+    if code > GREATEST_CODE:
+        return 500
+    return max(code, 400)
 
 
 def hooks_of(configuration: Object) -> list[Hook]:
@@ -169,17 +180,13 @@ class WebhookPlugin(Plugin):
 _GROUP = "admission.k8s.io"
 
 
-class _Undecodable(ValueError):
-    """Body that is not an AdmissionReview of the requested version."""
-
-
 class Answer:
     """Response of a webhook, v1 or v1beta1."""
 
     __slots__ = ("allowed", "audit_annotations", "patch", "patch_type", "status", "warnings")
 
     def __init__(self, response: Object, patch: bytes, patch_type: str) -> None:
-        self.allowed = response.get("allowed") is True
+        self.allowed: bool = response["allowed"]
         self.patch = patch
         self.patch_type = patch_type
         self.status: Object = response.get("status") or {}
@@ -193,26 +200,19 @@ async def create_review(request: AdmissionRequest, target: Target, version: str)
     return {"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": sent}
 
 
-def _verify_review(body: bytes, sent: Object, *, mutating: bool) -> Answer:
-    """Response in a body. Raises ValueError if the body is invalid."""
-    try:
-        review = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise _Undecodable(f"couldn't get version/kind; json parse error: {error}") from None
-    if not isinstance(review, dict):
-        raise _Undecodable("couldn't get version/kind; json parse error: not an object")
-    _check_kind(review, sent["apiVersion"])
-    response = review.get("response")
-    if not isinstance(response, dict):
+def _verify_review(body: bytes, sent: Object, mutating: bool) -> Answer:
+    """Response in a body. Raises DecodeError if the body is not an AdmissionReview of the requested version, and
+    ValueError if its response is invalid."""
+    review, api_version, kind = parse_review(body)
+    _check_kind(api_version, kind, sent["apiVersion"])
+    response = response_of(review, "AdmissionReview", sent["apiVersion"].rpartition("/")[2])
+    if response is None:
         raise ValueError("webhook response was absent")
     strict = sent["apiVersion"] == f"{_GROUP}/v1"
     if strict:
-        _check_identity(review, response, sent)
+        _check_identity(api_version, kind, response, sent)
     patch_type = response.get("patchType")
-    try:
-        patch = base64.b64decode(response.get("patch") or "", validate=True)
-    except (binascii.Error, TypeError):
-        raise ValueError("json: cannot unmarshal the patch: illegal base64 data") from None
+    patch = base64.b64decode(response.get("patch", ""))
     if not mutating:
         if strict and patch:
             raise ValueError("validating webhook may not return response.patch")
@@ -230,26 +230,24 @@ def _verify_review(body: bytes, sent: Object, *, mutating: bool) -> Answer:
     return Answer(response, patch, patch_type or "")
 
 
-def _check_kind(review: Object, sent: str) -> None:
+def _check_kind(api_version: str, kind: str, sent: str) -> None:
     """Rejects a response of another kind or version. A response without apiVersion or kind is accepted here."""
-    api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
     if not api_version or not kind:
         return
     if kind != "AdmissionReview" or not api_version.startswith(f"{_GROUP}/v1"):
         where = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
-        raise _Undecodable(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"')
+        raise DecodeError(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"')
     if api_version != sent:
         source, target = (version.rpartition("/")[2] for version in (api_version, sent))
-        raise _Undecodable(
+        raise DecodeError(
             f"converting ({source}.AdmissionReview) to ({target}.AdmissionReview): unknown conversion"
         )
 
 
-def _check_identity(review: Object, response: Object, sent: Object) -> None:
-    uid, response_uid = sent["request"]["uid"], response.get("uid", "")
+def _check_identity(api_version: str, kind: str, response: Object, sent: Object) -> None:
+    uid, response_uid = sent["request"]["uid"], response["uid"]
     if response_uid != uid:
         raise ValueError(f'expected response.uid="{uid}", got "{response_uid}"')
-    api_version, kind = review.get("apiVersion") or "", review.get("kind") or ""
     if (api_version, kind) != (sent["apiVersion"], "AdmissionReview"):
         version_text = api_version if "/" in api_version else f"/{api_version}"
         expected = f"{sent['apiVersion']}, Kind=AdmissionReview"

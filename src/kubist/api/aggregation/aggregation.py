@@ -214,7 +214,7 @@ class Aggregation:
             request,
             user,
             self._credentials,
-            info.verb == "watch",
+            info.long_running,
         )
 
     def groups(self) -> list[str]:

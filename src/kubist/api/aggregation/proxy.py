@@ -15,7 +15,7 @@ from kubist.api.resources.context import Objects, User
 from kubist.base import eager_task
 from kubist.base.http.client.calls import CallFailed, explain
 from kubist.base.http.client.pool import Connection, Pool, Where, begin
-from kubist.base.http.client.responses import PIECE, SWITCHING, Head, pieces, read_head
+from kubist.base.http.client.responses import PIECE, SWITCHING, Head, pieces, read_head, whole
 from kubist.base.http.http1.writers import Tunnel as ClientEnd
 from kubist.base.http.messages import Answer, Headers, Request, Response, Stream, StreamWriter
 from kubist.model.meta import status
@@ -56,9 +56,10 @@ async def proxy(
     request: Request,
     user: User,
     credentials: Credentials,
-    watch: bool,
+    long_running: bool,
 ) -> Answer:
-    """The backend's response; 503 in plain text if the backend is unavailable."""
+    """The backend's response; 503 in plain text if the backend is unavailable. The request timeout holds until the end
+    of the body, unless the request is `long_running`."""
     if request.body_too_large:
         raise status.body_too_large()
     if not available:
@@ -80,12 +81,16 @@ async def proxy(
     replayable = request.method in REPLAYABLE and not request.body and not upgrade
     pool = objects.connections
     where = Where(host, port, context, backend.server_name)
+    seconds = None if long_running else config.request_timeout
+    deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
     try:
-        async with eager_task.timeout(None if watch else config.request_timeout):
+        async with eager_task.timeout(seconds):
             connection, line = await begin(pool, where, message, replayable=replayable)
             try:
                 redirects = not config.aggregator_reject_forwarding_redirect
-                return await _answer(request, connection, pool, line, upgrade, redirects=redirects)
+                return await _answer(
+                    request, connection, pool, line, upgrade, redirects=redirects, deadline=deadline
+                )
             except BaseException:
                 connection.abort()
                 raise
@@ -101,6 +106,7 @@ async def _answer(
     upgrade: bool,
     *,
     redirects: bool,
+    deadline: float | None,
 ) -> Answer:
     reader = connection.reader
     head = await read_head(reader, line)
@@ -119,8 +125,8 @@ async def _answer(
     length = head.get("content-length")
     empty = request.method == "HEAD" or head.status in (204, 304)
     if not empty and not (length.isdigit() and int(length) <= WHOLE):
-        return Relay(head, reader, connection.writer).stream(headers)
-    body = b"" if empty else b"".join([piece async for piece in pieces(reader, head)])
+        return Relay(head, reader, connection.writer, deadline).stream(headers)
+    body = b"" if empty else await whole(reader, head, WHOLE)
     reusable = head.keeps and (empty or length) and "close" not in head.get("connection").lower()
     if reusable and pool is not None:
         pool.give(connection)
@@ -207,12 +213,20 @@ _PAUSE_SECONDS = 0.02
 
 
 class Relay:
-    """A response body in transit from a backend to a client. Either side may disconnect."""
+    """A response body in transit from a backend to a client. Either side may disconnect. At the deadline, a time of the
+    event loop, the response is aborted."""
 
-    def __init__(self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        head: Head,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        deadline: float | None,
+    ) -> None:
         self._head = head
         self._reader = reader
         self._backend = writer
+        self._deadline = deadline
         self._task: asyncio.Task[None] | None = None
 
     def stream(self, headers: Headers) -> Stream:
@@ -228,11 +242,12 @@ class Relay:
 
     async def _pass_on(self, client: StreamWriter) -> None:
         try:
-            async for piece in pieces(self._reader, self._head):
-                client.write(piece)
-                # The writer cannot signal that it has drained, so it is polled.
-                while client.buffered > _HIGH_WATER and not client.closed:  # noqa: ASYNC110
-                    await asyncio.sleep(_PAUSE_SECONDS)
+            async with asyncio.timeout_at(self._deadline):
+                async for piece in pieces(self._reader, self._head):
+                    client.write(piece)
+                    # The writer cannot signal that it has drained, so it is polled.
+                    while client.buffered > _HIGH_WATER and not client.closed:  # noqa: ASYNC110
+                        await asyncio.sleep(_PAUSE_SECONDS)
             client.close()
         except (OSError, EOFError, ValueError):
             # Aborts, because an incomplete body must not look complete.

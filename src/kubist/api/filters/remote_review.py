@@ -7,9 +7,12 @@ from pathlib import Path
 import orjson
 
 from kubist.api.filters.kubeconfig import read_kubeconfig
+from kubist.api.webhooks.reviews import LARGE, parse_large
 from kubist.base.http.client.calls import CallFailed, post
 from kubist.base.http.client.pool import Pool
 from kubist.base.http.tls.contexts import stamp
+from kubist.base.jsontext.errors import DecodeError
+from kubist.base.offload import away
 from kubist.model.meta.object import Object
 
 
@@ -25,7 +28,8 @@ class RemoteReview:
 
     async def ask(self, review: Object) -> Object:
         """Status of the review. Raises CallFailed if the call fails or the response is not a review."""
-        return review_status(await self._post(orjson.dumps(review)), review)
+        answer = await self._post(orjson.dumps(review))
+        return await away(len(answer) > LARGE, review_status, answer, review)
 
     async def send(self, body: bytes) -> None:
         """Posts a body and expects no content in the response. Raises CallFailed unless it succeeds."""
@@ -78,9 +82,9 @@ def review_status(body: bytes, review: Object) -> Object:
     """Status of a response to a review. Raises CallFailed if the response is not a review of the same kind, or if a
     field of its status has the wrong type. A string is not a decision: "false" must not allow a request."""
     try:
-        answer = orjson.loads(body)
+        answer = parse_large(body)
         status = answer["status"]
-    except (ValueError, KeyError, TypeError):
+    except (DecodeError, ValueError, KeyError, TypeError):
         raise CallFailed("the webhook's answer is no review") from None
     if not isinstance(status, dict):
         raise CallFailed("the webhook's answer has no status")

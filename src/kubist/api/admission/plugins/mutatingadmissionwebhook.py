@@ -12,7 +12,9 @@ from kubist.api.admission.plugin import Pending
 from kubist.api.admission.webhooks import Answer, CallError, Hook, WebhookPlugin
 from kubist.api.resources.context import Context
 from kubist.api.resources.reinvocation import Reinvocation
+from kubist.api.webhooks.reviews import LARGE, parse_large
 from kubist.base.jsontext.errors import DecodeError
+from kubist.base.offload import away
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 from kubist.model.patch import jsonpatch
@@ -77,10 +79,15 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         return changed
 
 
+def _operations(patch: bytes) -> list[jsonpatch.Operation]:
+    return jsonpatch.operations(parse_large(patch), checked=False)
+
+
 async def _patch(hook: Hook, request: AdmissionRequest, target: Target, answer: Answer) -> bool:
+    large = len(answer.patch) > LARGE
     try:
-        operations = jsonpatch.operations(orjson.loads(answer.patch), checked=False)
-    except (orjson.JSONDecodeError, status.APIError) as error:
+        operations = await away(large, _operations, answer.patch)
+    except (orjson.JSONDecodeError, DecodeError, status.APIError) as error:
         why = f"received undecodable patch in webhook response: {error}"
         raise CallError(f'failed calling webhook "{hook.name}": {why}') from None
     if not operations:
@@ -93,7 +100,7 @@ async def _patch(hook: Hook, request: AdmissionRequest, target: Target, answer: 
         raise CallError(f'failed calling webhook "{hook.name}": {why}')
     try:
         obj, _ = await request.see(target)
-        patched = jsonpatch.apply(obj, operations)
+        patched = await away(large, jsonpatch.apply, obj, operations)
         if not isinstance(patched, dict):
             raise status.internal_error("the patched object is not an object")
         return await request.replace(patched, target)

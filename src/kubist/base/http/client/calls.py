@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 from kubist.base import eager_task
 from kubist.base.http.client.pool import LIMIT, Connection, Pool, Where, begin, may_be_kept
 from kubist.base.http.client.redirects import Outgoing, RedirectFailed, address, next_request
-from kubist.base.http.client.responses import Head, pieces, read_head
+from kubist.base.http.client.responses import Head, read_head, whole
 
 
 class CallFailed(Exception):
@@ -149,7 +148,7 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
 async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tuple[Head, bytes]:
     try:
         head = await read_head(connection.reader, line)
-        body = await _body(connection.reader, head)
+        body = await whole(connection.reader, head, LIMIT)
     except BaseException:
         connection.abort()
         raise
@@ -160,12 +159,3 @@ async def _answer(connection: Connection, line: bytes, pool: Pool | None) -> tup
     else:
         pool.drop(connection)
     return head, body
-
-
-async def _body(reader: asyncio.StreamReader, head: Head) -> bytes:
-    body = bytearray()
-    async for piece in pieces(reader, head):
-        body += piece
-        if len(body) > LIMIT:
-            raise ValueError(f"the response has more than {LIMIT} bytes")
-    return bytes(body)

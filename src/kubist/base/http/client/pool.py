@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kubist.base.http.client.responses import Head
+from kubist.base.http.client.responses import HEAD_LIMIT, Head, read_line
 
 IDLE_SECONDS = 60.0
 IDLE_EACH = 8
 IDLE_ALL = 128
 LIMIT = 16 << 20
-"""Maximum size in bytes of a line, and of a body that is read as a whole."""
+"""Maximum bytes of a body that is read whole."""
 
 
 class Where(NamedTuple):
@@ -138,7 +138,7 @@ async def connect(where: Where) -> Connection:
         where.port,
         ssl=where.context,
         server_hostname=where.server_hostname if where.context is not None else None,
-        limit=LIMIT,
+        limit=HEAD_LIMIT,
     )
     return Connection(where, reader, writer)
 
@@ -158,7 +158,7 @@ async def begin(
         try:
             connection.writer.write(message)
             await connection.writer.drain()
-            first = await connection.reader.readline()
+            first = await read_line(connection.reader)
         except ConnectionError:
             connection.abort()
             if not again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubist.base import eager_task
 from kubist.base.http.client.calls import explain
 from kubist.base.http.client.pool import LIMIT, Where, begin
-from kubist.base.http.client.responses import pieces, read_head
+from kubist.base.http.client.responses import read_head, whole
 from kubist.base.http.messages import Headers, Request, Response
 from kubist.cluster.simulation.kubelet_api.portforward import Target, TargetError, explanation, target_of
 from kubist.model.meta.object import Object
@@ -67,12 +67,8 @@ async def _forward(request: Request, target: Target, path: str) -> Response:
     )
     try:
         answered = await read_head(connection.reader, first)
-        body = bytearray()
-        if request.method != "HEAD" and answered.status not in (204, 304):
-            async for piece in pieces(connection.reader, answered):
-                body += piece
-                if len(body) > LIMIT:
-                    raise ValueError(f"the response has more than {LIMIT} bytes")
+        empty = request.method == "HEAD" or answered.status in (204, 304)
+        body = b"" if empty else await whole(connection.reader, answered, LIMIT)
     finally:
         connection.abort()
     headers = [
@@ -80,4 +76,4 @@ async def _forward(request: Request, target: Target, path: str) -> Response:
         for name, value in answered.headers
         if name.lower() not in _TRANSPORTS
     ]
-    return Response(answered.status, headers, bytes(body))
+    return Response(answered.status, headers, body)
