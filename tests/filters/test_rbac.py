@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubist.api.filters.authorization.rbac import Rule
+from kubist.api.filters.authorization.policy_rules import Rule
 from tests.filters.askers import Person, bind, grant, group, rbac, user
 from tests.live import Client, Live
 
