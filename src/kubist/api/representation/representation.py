@@ -93,7 +93,7 @@ class Representation:
         await self.prepare(entries)
         return self.list(entries, meta)
 
-    async def whole_value(self, obj: Object) -> bytes:
+    async def whole_value(self, obj: Object) -> bytes | Chunks:
         """Same as `value`, without blocking the event loop for long."""
         return await away(bool(_long_lists(obj)), self.value, obj)
 
@@ -190,21 +190,24 @@ class Json(Cached):
     def value(self, obj: Object) -> bytes:
         return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
-    async def whole_value(self, obj: Object) -> bytes:
+    async def whole_value(self, obj: Object) -> bytes | Chunks:
         """Encodes long lists of the status in turns, because the JSON encoder keeps the GIL until it is done."""
         lists = _long_lists(obj)
         if not lists:
             return self.value(obj)
         turns = Turns()
-        encoded: Object = {}
-        for name in lists:
+        # JSON has no zero bytes, so each stands for the next long list.
+        places = dict.fromkeys(lists, orjson.Fragment(b"[\0]"))
+        first, *rest = self.value({**obj, "status": {**obj["status"], **places}}).split(b"\0")
+        chunks = [first]
+        for name, after in zip(lists, rest, strict=True):
             items = obj["status"][name]
-            parts = []
             for start in range(0, len(items), ITEMS):
-                parts.append(orjson.dumps(items[start : start + ITEMS])[1:-1])
+                items_json = orjson.dumps(items[start : start + ITEMS])
+                chunks += [b"," if start else b"", items_json[1:-1]]
                 await turns.pause()
-            encoded[name] = orjson.Fragment(b"[%b]" % b",".join(parts))
-        return self.value({**obj, "status": {**obj["status"], **encoded}})
+            chunks.append(after)
+        return chunks
 
     def item(self, entry: Entry) -> bytes:
         return self._item + self.tail(entry)

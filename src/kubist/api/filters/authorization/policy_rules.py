@@ -112,6 +112,10 @@ class Role:
         """Rules by resource and verb. Those with too many pairs stand below "*", which every question looks at."""
         self._by_verb: dict[str, list[Rule]] = {}
         """Rules of non-resource URLs, in the same way."""
+        self._names: set[str] = set()
+        """All names to which rules of resources are limited."""
+        self._all_limited = True
+        """Whether every rule of resources is limited to names."""
         self._matches: BoundedCache[Question, Match] = BoundedCache(entries=QUESTIONS, key_length=256)
 
     async def load(self, turns: Turns) -> None:
@@ -122,6 +126,7 @@ class Role:
                 return
             self.rules, self.resource_rules, self.non_resource_rules = [], [], []
             self._by_resource, self._by_verb = {}, {}
+            self._names, self._all_limited = set(), True
             for place, said in enumerate(entry.object().get("rules") or ()):
                 self._add(Rule(said))
                 if place % STEP == 0:
@@ -134,6 +139,8 @@ class Role:
         self.rules.append(rule)
         if rule.resources:
             self.resource_rules.append(_select(said, "apiGroups", "resources", "resourceNames"))
+            self._names |= rule.names
+            self._all_limited &= bool(rule.names)
         if rule.urls:
             self.non_resource_rules.append(_select(said, "nonResourceURLs"))
             for verb in rule.verbs if len(rule.verbs) <= PAIRS else ("*",):
@@ -196,6 +203,8 @@ class Role:
 
     async def relevant(self, needs: Needs, turns: Turns) -> list[Object]:
         """Rules that may cover some of the wanted rules, as reviews show them."""
+        if self._all_limited and not needs.urls and needs.names.isdisjoint(self._names):
+            return []
         if len(needs.resources) * len(needs.verbs) > len(self.rules):
             lists = [self.rules]
         else:
@@ -217,5 +226,6 @@ class Role:
 
 
 def _select(rule: Object, *fields: str) -> Object:
-    """Fields of a rule that a review shows."""
-    return {name: rule[name] for name in ("verbs", *fields) if rule.get(name)}
+    """Fields of a rule that a review shows. Most rules have no others."""
+    selected = {name: rule[name] for name in ("verbs", *fields) if rule.get(name)}
+    return rule if list(rule) == list(selected) else selected
