@@ -89,6 +89,11 @@ class Cluster:
         else:
             self.objects["clusterrolebindings"].put(name, binding)
 
+    def reload(self) -> None:
+        """Loads the collections again, as the cache does after it lost the store's history."""
+        for collection in self.objects.values():
+            collection.entries = dict(collection.entries)
+
     def _sources(self, user: User, namespace: str) -> tuple[list[tuple[str, list[Object]]], str]:
         sources, errors = [], []
         for scope in ("", namespace) if namespace else ("",):
@@ -274,7 +279,7 @@ def test_index_agrees_with_a_simple_authorizer(seed: int) -> None:
 
 @pytest.mark.usefixtures("short_turns")
 @pytest.mark.parametrize("seed", range(4))
-def test_changes_during_a_decision_count(seed: int) -> None:
+def test_changes_and_reloads_during_a_decision_count(seed: int) -> None:
     """Each verdict is the one of a state between request and response, and later ones are of the last state."""
 
     async def compare() -> None:
@@ -293,6 +298,8 @@ def test_changes_during_a_decision_count(seed: int) -> None:
                     chance.change(cluster)
                 if chance.chance.random() < 0.1:
                     tasks[-1].cancel()
+                if chance.chance.random() < 0.05:
+                    cluster.reload()
             for task, verdicts, query in zip(tasks, possible, queries, strict=False):
                 allowed = {verdict[0] for verdict in verdicts} | {cluster.decide(query)[0]}
                 assert task.result()[0] in allowed

@@ -83,7 +83,8 @@ class Bindings:
 
     def __init__(self, entries: Iterable[Entry], version: int) -> None:
         self.version = version
-        """Increases with each change of a role or binding."""
+        """Increases with each change of a role or binding, and again when the index has followed it. An answer of the
+        present version is current, because answers are computed only while no change is pending."""
         self.pending: dict[str, Entry | None] = {entry.key: entry for entry in entries}
         """Bindings whose change is not in the index yet, by key. None: the binding was deleted."""
         self._oldest = version
@@ -93,6 +94,11 @@ class Bindings:
         self._subjects: dict[Subject, dict[RoleRef, list[str]]] = {}
         """For each subject its roles, each with the sorted keys of the bindings that grant it."""
         self._applying = asyncio.Lock()
+
+    def delay(self, key: str, entry: Entry | None) -> None:
+        """Records a change of a binding for the next decision."""
+        self.pending[key] = entry
+        self.version += 1
 
     async def apply_pending(self) -> None:
         """Applies all pending changes. A change stays pending until it is complete."""

@@ -50,11 +50,11 @@ class Grants:
 class Source:
     """Role that allows a request, through the first binding that grants it."""
 
-    __slots__ = ("match", "rank", "reason")
+    __slots__ = ("everything", "names", "rank", "reason")
 
     def __init__(self, rank: Rank, match: Match) -> None:
         self.rank = rank
-        self.match = match
+        self.everything, self.names = match
         self.reason: str | None = None
 
 
@@ -122,13 +122,11 @@ class RBAC:
             )
         else:
             question = (grants, attributes.verb, attributes.path)
-        bindings = self._bindings
         answer = self._answers.get(question)
-        if answer is None or answer.version != bindings.version or bindings.pending:
+        if answer is None or answer.version != self._bindings.version:
             answer = await self._answer(grants, question)
         for source in answer.order:
-            match = source.match
-            if match.everything or attributes.name in match.names:
+            if source.everything or attributes.name in source.names:
                 if source.reason is None:
                     source.reason = self._bindings.reason(source.rank, grants.scopes)
                 return True, source.reason
@@ -182,9 +180,10 @@ class RBAC:
         async with grants.computing:
             answer = self._answers.get(question) or Answer()
             turns = Turns()
-            while answer.version != self._bindings.version or self._bindings.pending:
-                await self._bindings.apply_pending()
-                await self._renew(answer, grants.scopes, question[1:], turns)
+            while answer.version != (bindings := self._bindings).version:
+                await bindings.apply_pending()
+                if bindings is self._bindings:
+                    await self._renew(answer, grants.scopes, question[1:], turns)
             if grants.cached:
                 self._answers[question] = answer
             return answer
@@ -251,7 +250,7 @@ class RBAC:
     async def _errors(self, grants: Grants) -> str:
         """Errors of the user's bindings: they refer to roles that do not exist."""
         answer = self._answers.get((grants,))
-        if answer is None or answer.version != self._bindings.version or self._bindings.pending:
+        if answer is None or answer.version != self._bindings.version:
             answer = await self._answer(grants, (grants,))
         if answer.error is None:
             refs = {source.rank: ref for ref, source in answer.sources.items()}
@@ -311,7 +310,7 @@ class RBAC:
         for change in changes:
             entry = change.new or change.old
             assert entry is not None
-            self._bindings.pending[entry.key] = change.new
+            self._bindings.delay(entry.key, change.new)
 
 
 def _error(role: RoleRef) -> str:
