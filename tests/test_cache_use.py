@@ -35,8 +35,6 @@ STORED = {
     "api/object_client.py:parsed",
     "cluster/control/garbage_collector.py:_removed",
     "api/crd/served.py:encode",
-    # Empties one bounded cache together with another.
-    "api/filters/authorization/rbac.py:grants",
     # It removes only the oldest counts, in the order of their use.
     "cluster/simulation/scheduler/snapshot.py:census",
 }
@@ -65,7 +63,7 @@ KEPT = {
     "api/crd/conversion.py:entry",
     "api/crd/served.py:_kind",
     "api/filters/authorization/rbac.py:_collection",
-    "api/filters/authorization/rbac.py:role",
+    "api/filters/authorization/rbac.py:_role",
     "api/object_store/registry.py:collection",
     "api/object_store/registry.py:kind",
     "model/patch/apply/typed.py:make",
@@ -83,8 +81,6 @@ KEPT = {
     "api/object_client.py:shared",
     # At most `KEPT` templates of new clusters.
     "server/clusters/sources.py:image",
-    # A bounded cache that the owner of the grants passes.
-    "api/filters/authorization/rbac.py:decide",
     # A bounded cache of the type.
     "model/patch/apply/ownership.py:_as_the_schema_splits",
     # They live as long as one request, connection or build of a label index.

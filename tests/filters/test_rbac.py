@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from kubist.api.filters.authorization.rbac import Rule
+from kubist.api.filters.authorization.policy_rules import Rule
+from kubist.model.meta.object import Object
 from tests.filters.askers import Person, bind, grant, group, rbac, user
 from tests.live import Client, Live
 
@@ -105,3 +107,27 @@ def test_reason_names_the_binding(admin: Client, space: str) -> None:
     review = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
     told = f'RBAC: allowed by RoleBinding "{binding}/{space}" of ClusterRole "cluster-admin" to '
     assert review["status"] == {"allowed": True, "reason": told + f'ServiceAccount "robot/{space}"'}
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/yaml", "application/json; pretty"])
+def test_review_lists_thousands_of_rules(admin: Client, someone: Person, space: str, media: str) -> None:
+    names = [f"n{n}" for n in range(2500)]
+    rules = [{**READ, "resourceNames": [name]} for name in names]
+    before = _review(someone)["resourceRules"]
+    grant(admin, user(someone.more["Impersonate-User"]), *rules, namespace=space)
+    urls = [{"verbs": ["get"], "nonResourceURLs": [f"/{name}"]} for name in names]
+    grant(admin, user(someone.more["Impersonate-User"]), *urls)
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    accept, _, pretty = media.partition("; ")
+    someone.more["Accept"] = accept
+    answer = someone.ask("POST", f"{path}?pretty={bool(pretty)}", {"spec": {"namespace": space}})
+    status = yaml.safe_load(answer.body)["status"]
+    assert status["resourceRules"] == [*before, *rules]
+    assert status["nonResourceRules"][-len(urls) :] == urls
+    assert status["incomplete"] is False
+
+
+def _review(someone: Person) -> Object:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    status: Object = someone.post(path, {"spec": {"namespace": "default"}})["status"]
+    return status

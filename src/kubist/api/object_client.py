@@ -7,7 +7,7 @@ It writes as the API server itself, without admission. For control loops it writ
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -292,7 +292,7 @@ class ObjectClient:
         return await self._api.authentication.review(token, audiences)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
-        return self._api.authorization.rules(user, namespace)
+        return await self._api.authorization.rules(user, namespace)
 
-    def granted(self, user: User, namespace: str) -> Rules:
-        return self._api.authorization.rbac.rules(user, namespace)
+    async def granted(self, user: User, namespace: str, wanted: Sequence[Object]) -> Rules:
+        return await self._api.authorization.rbac.relevant_rules(user, namespace, wanted)

@@ -173,7 +173,7 @@ class Webhook:
             return False, reason
         return (True if status.get("allowed") else None), reason
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         return Rules([], [], True, "webhook authorizer does not support user rule resolution")
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kubist.api.representation.budget import EVENTS, KEPT
+from kubist.base.offload import away
+from kubist.base.turns import TURN, Turns
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change, Entry
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 ListMeta = dict[str, Any]
 Chunks = list[bytes]
 
-TURN = 0.005
-"""Seconds of work after which other tasks get a turn on the event loop."""
+ITEMS = 2000
+"""Maximum number of items of a list that one turn encodes."""
 STATUS = ("v1", "Status")
 
 
@@ -90,6 +92,10 @@ class Representation:
         """Same as `list`, without blocking the event loop for long."""
         await self.prepare(entries)
         return self.list(entries, meta)
+
+    async def whole_value(self, obj: Object) -> bytes | Chunks:
+        """Same as `value`, without blocking the event loop for long."""
+        return await away(bool(_long_lists(obj)), self.value, obj)
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
         """Builds the pieces for a list or watch of these entries, in slices."""
@@ -184,6 +190,25 @@ class Json(Cached):
     def value(self, obj: Object) -> bytes:
         return orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
 
+    async def whole_value(self, obj: Object) -> bytes | Chunks:
+        """Encodes long lists of the status in turns, because the JSON encoder keeps the GIL until it is done."""
+        lists = _long_lists(obj)
+        if not lists:
+            return self.value(obj)
+        turns = Turns()
+        # JSON has no zero bytes, so each stands for the next long list.
+        places = dict.fromkeys(lists, orjson.Fragment(b"[\0]"))
+        first, *rest = self.value({**obj, "status": {**obj["status"], **places}}).split(b"\0")
+        chunks = [first]
+        for name, after in zip(lists, rest, strict=True):
+            items = obj["status"][name]
+            for start in range(0, len(items), ITEMS):
+                items_json = orjson.dumps(items[start : start + ITEMS])
+                chunks += [b"," if start else b"", items_json[1:-1]]
+                await turns.pause()
+            chunks.append(after)
+        return chunks
+
     def item(self, entry: Entry) -> bytes:
         return self._item + self.tail(entry)
 
@@ -207,6 +232,14 @@ class Json(Cached):
 
     def event_value(self, type: str, obj: Object) -> bytes:
         return orjson.dumps({"type": type, "object": obj}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _long_lists(obj: Object) -> list[str]:
+    """Fields of the status of a computed object, such as a review, with too many items for one turn."""
+    status = obj.get("status")
+    if not isinstance(status, dict):
+        return []
+    return [name for name, value in status.items() if isinstance(value, list) and len(value) > ITEMS]
 
 
 def is_status(obj: Object) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from kubist.api.representation.representation import TURN, Cached, Chunks, ListMeta, Representation, indented
+from kubist.api.representation.representation import Cached, Chunks, ListMeta, Representation, indented
+from kubist.base.turns import TURN
 from kubist.model.codec import negotiate
 from kubist.model.codec.yaml_emit import dumps
 from kubist.model.meta.object import Object

@@ -5,7 +5,7 @@ Kinds and admission read and write other objects through `Context.objects`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,8 +130,9 @@ class Objects(Protocol):
         """Permissions of a user in a namespace, as far as the authorizers can list them."""
         ...
 
-    def granted(self, user: User, namespace: str) -> Rules:
-        """Permissions of a user from roles and bindings alone, even if RBAC is not an authorizer here."""
+    async def granted(self, user: User, namespace: str, wanted: Sequence[Object]) -> Rules:
+        """Permissions of a user that may cover some of the wanted rules. They come from roles and bindings alone, even
+        if RBAC is not an authorizer here."""
         ...
 
     @property

@@ -60,7 +60,7 @@ async def respond_entry(ctx: ResourceRequest, code: int, entry: Entry, encoder: 
 
 async def respond_object(ctx: ResourceRequest, code: int, obj: Object, encoder: Representation) -> Response:
     """Response with an object that is not stored."""
-    return await respond(ctx, code, encoder.value(obj), encoder.content_type)
+    return await respond(ctx, code, await encoder.whole_value(obj), encoder.content_type)
 
 
 _INCLUDED = ("", "Metadata", "Object", "None")

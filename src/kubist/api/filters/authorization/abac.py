@@ -43,7 +43,7 @@ class ABAC:
                     return True, ""
         return None, "No policy matched."
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         rules = Rules([], [])
         for policy in self._policies:
             if not _is_for(policy, user) or policy.get("namespace", "") not in ("*", namespace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kubist.api.filters.authorization.query import AuthorizationQuery, aggregate
@@ -50,7 +51,7 @@ class Authorizer(Protocol):
 
     async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]: ...
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         """Rules of a user in a namespace, for SelfSubjectRulesReview. May be incomplete."""
         ...
 
@@ -111,11 +112,11 @@ class Authorization:
                 reasons.append(reason)
         return Verdict(False, "\n".join(reasons), False, aggregate(errors) if errors else "")
 
-    def rules(self, user: User, namespace: str) -> Rules:
-        rule_sets = [authorizer.rules(user, namespace) for authorizer in self.authorizers]
+    async def rules(self, user: User, namespace: str) -> Rules:
+        rule_sets = [await authorizer.rules(user, namespace) for authorizer in self.authorizers]
         return Rules(
-            [rule for rules in rule_sets for rule in rules.resource_rules],
-            [rule for rules in rule_sets for rule in rules.non_resource_rules],
+            list(chain.from_iterable(rules.resource_rules for rules in rule_sets)),
+            list(chain.from_iterable(rules.non_resource_rules for rules in rule_sets)),
             incomplete=any(rules.incomplete for rules in rule_sets),
             error=aggregate(rules.error for rules in rule_sets if rules.error),
         )
@@ -125,7 +126,7 @@ class AlwaysAllow:
     async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         return True, ""
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         return EVERYTHING
 
 
@@ -133,5 +134,5 @@ class AlwaysDeny:
     async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
         return None, "Everything is forbidden."
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         return Rules([], [])

@@ -10,7 +10,7 @@ from kubist.api.filters.authorization.query import quoted_list
 from kubist.api.rbac import MOST, uncovered
 from kubist.api.resources.context import Context
 from kubist.base.jsontext.quoting import quoted
-from kubist.base.offload import elsewhere
+from kubist.base.offload import away
 from kubist.model.meta import status
 from kubist.model.meta.object import Object
 
@@ -43,7 +43,8 @@ async def check_role(ctx: Context, new: Object, old: Object | None) -> None:
     await _confirm(ctx, new, new.get("rules") or [])
     if _aggregates(new) or (old is not None and _aggregates(old)):
         everything = [*EVERYTHING.resource_rules, *EVERYTHING.non_resource_rules]
-        if uncovered(_granted_rules(ctx)[0], everything):
+        own_rules, _ = await _granted_rules(ctx, everything)
+        if await away(len(own_rules) > LONG, uncovered, own_rules, everything):
             raise _forbidden(ctx, new, "must have cluster-admin privileges to use the aggregationRule")
 
 
@@ -68,27 +69,34 @@ async def check_binding(ctx: Context, new: Object, old: Object | None) -> None:
 
 
 async def _confirm(ctx: Context, obj: Object, rules: list[Object]) -> None:
-    own_rules, problem = _granted_rules(ctx)
+    own_rules, problem = await _granted_rules(ctx, rules)
     long = len(own_rules) + len(rules) > LONG or sum(map(_length, rules)) > LONG
-    missing = await elsewhere(uncovered, own_rules, rules) if long else uncovered(own_rules, rules)
-    if not missing:
+    lines = await away(long, _missing_lines, own_rules, rules)
+    if not lines:
         return
     user = f"user {quoted(ctx.user.name)} (groups={quoted_list(ctx.user.groups)})"
-    lines = sorted({_format_rule(rule) for rule in _compact(missing)})
-    if len(missing) >= MOST:
-        lines.append("...")
     why = f"{user} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     if problem:
         why += f"; resolution errors: [{problem}]"
     raise _forbidden(ctx, obj, why)
 
 
+def _missing_lines(own_rules: list[Object], rules: list[Object]) -> list[str]:
+    """Permissions that the user lacks, in the words of the message."""
+    missing = uncovered(own_rules, rules)
+    lines = sorted({_format_rule(rule) for rule in _compact(missing)})
+    if len(missing) >= MOST:
+        lines.append("...")
+    return lines
+
+
 def _length(rule: Object) -> int:
     return sum(len(rule[field]) for _, field in _FIELDS if rule.get(field))
 
 
-def _granted_rules(ctx: Context) -> tuple[list[Object], str]:
-    granted = ctx.objects.granted(ctx.user, ctx.namespace)
+async def _granted_rules(ctx: Context, wanted: list[Object]) -> tuple[list[Object], str]:
+    """Rules of the user that may cover some of the wanted rules, and the errors of the user's bindings."""
+    granted = await ctx.objects.granted(ctx.user, ctx.namespace, wanted)
     return [*granted.resource_rules, *granted.non_resource_rules], granted.error
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kubist.api.bootstrap.builtin import fixed_objects
+from kubist.api.filters.authorization.policy_rules import Rule
 from kubist.api.filters.authorization.query import AuthorizationQuery
-from kubist.api.filters.authorization.rbac import Rule
 from kubist.api.resources.context import Rules, User
 from kubist.base.jsontext.quoting import quoted
 from kubist.model.meta.object import Object
@@ -72,7 +72,7 @@ class Nodes:
             allowed = any(rule.allows_path(attributes.verb, attributes.path) for rule in self._rules)
         return (True, "") if allowed else (None, "")
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    async def rules(self, user: User, namespace: str) -> Rules:
         if GROUP in user.groups and user.name.startswith(PREFIX):
             return Rules([], [], True, "node authorizer does not support user rule resolution")
         return Rules([], [])

@@ -1,19 +1,24 @@
-"""RBAC authorizer: roles and bindings, indexed by subject and kept up to date by the cache. A decision
-decodes no object.
+"""RBAC authorizer: follows roles and bindings in the cache. A decision decodes no object.
 
-The rules of a user in a namespace are gathered once (`Grants`) and dropped when any role or binding changes.
+The answer to a question of a user is computed once. After a change of roles or bindings, only the roles that
+changed are looked at again. Work that grows with the number of rules is done in turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kubist.api.filters.authorization.bindings import Bindings, Rank, RoleRef, Scopes, user_scopes
+from kubist.api.filters.authorization.policy_rules import EVERYTHING, NOTHING, Match, Needs, Question, Role
 from kubist.api.filters.authorization.query import AuthorizationQuery, aggregate
 from kubist.api.resources.context import Rules, User
 from kubist.base.caching import BoundedCache
 from kubist.base.jsontext.quoting import quoted
+from kubist.base.turns import Turns
 from kubist.model.meta.object import Object
 from kubist.storage.cache.cache import Change, Collection, Entry
 
@@ -25,126 +30,65 @@ GRANTS = 4096
 """Maximum number of cached grants (pairs of user and namespace)."""
 ANSWERS = 16_384
 """Maximum number of cached answers of all grants together."""
-
-Subject = tuple[str, str, str]
-"""Kind (User or Group), name, and the namespace of the binding ("" for cluster-wide)."""
-Answer = list[tuple[frozenset[str], str]]
-"""For each rule that allows a request: the names that it is limited to (empty: all), and the reason."""
-Answers = dict[tuple[Any, ...], Answer]
-"""Key: grants, verb, and either group, resource and subresource, or the path."""
-
-
-class Rule:
-    """A PolicyRule compiled for fast checks. `said` is the original rule, for reviews and the escalation check."""
-
-    __slots__ = ("groups", "names", "resources", "said", "urls", "verbs")
-
-    def __init__(self, said: Object) -> None:
-        self.said = said
-        self.verbs = frozenset(said.get("verbs") or ())
-        self.groups = frozenset(said.get("apiGroups") or ())
-        self.resources = frozenset(said.get("resources") or ())
-        self.names = frozenset(said.get("resourceNames") or ())
-        self.urls = tuple(said.get("nonResourceURLs") or ())
-
-    def allows(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether the rule covers the verb and resource. The caller checks `names` (empty: all)."""
-        if not ("*" in self.verbs or verb in self.verbs):
-            return False
-        if not ("*" in self.groups or group in self.groups):
-            return False
-        resources = self.resources
-        if "*" in resources:
-            return True
-        if not subresource:
-            return resource in resources
-        return f"{resource}/{subresource}" in resources or f"*/{subresource}" in resources
-
-    def allows_path(self, verb: str, path: str) -> bool:
-        if not ("*" in self.verbs or verb in self.verbs):
-            return False
-        return any(
-            url == path or (url.endswith("*") and path.startswith(url.rstrip("*"))) for url in self.urls
-        )
-
-
-class Binding:
-    """A RoleBinding or ClusterRoleBinding: its subjects and its role."""
-
-    __slots__ = ("name", "namespace", "role_kind", "role_name", "subjects")
-
-    def __init__(self, entry: Entry) -> None:
-        obj = entry.object()
-        self.name, self.namespace = entry.name, entry.namespace
-        role = obj.get("roleRef") or {}
-        self.role_kind: str = role.get("kind", "")
-        self.role_name: str = role.get("name", "")
-        self.subjects = [self._subject(subject) for subject in obj.get("subjects") or ()]
-
-    def _subject(self, subject: Object) -> tuple[Subject, str]:
-        """The subject as an index key, and its description in reasons."""
-        kind, name = subject.get("kind", ""), subject.get("name", "")
-        if kind != "ServiceAccount":
-            return (kind, name, self.namespace), f"{kind} {quoted(name)}"
-        home = subject.get("namespace") or self.namespace
-        username = f"system:serviceaccount:{home}:{name}" if home else ""
-        return ("User", username, self.namespace), f"{kind} {quoted(f'{name}/{home}')}"
-
-    def reason(self, called: str) -> str:
-        kind, name = ("RoleBinding", f"{self.name}/{self.namespace}") if self.namespace else ("", "")
-        binding = f"{kind} {quoted(name)}" if kind else f"ClusterRoleBinding {quoted(self.name)}"
-        return f"RBAC: allowed by {binding} of {self.role_kind} {quoted(self.role_name)} to {called}"
+WEIGHT = 300_000
+"""Maximum number of object names and roles in all cached answers together."""
 
 
 class Grants:
-    """All rules of one user in one namespace, grouped by the binding that grants them, with its reason."""
+    """One user in one namespace."""
 
-    __slots__ = ("answers", "denied", "errors", "sources")
+    __slots__ = ("cached", "computing", "scopes")
 
-    def __init__(
-        self, sources: list[tuple[str, tuple[Rule, ...]]], errors: list[str], answers: Answers
-    ) -> None:
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.cached = True
+        """False: the key is too long for the cache, so these grants are used only once."""
+        self.computing = asyncio.Lock()
+        """Held while an answer is computed: requests of one user with the same question share the work."""
+
+
+class Source:
+    """Role that allows a request, through the first binding that grants it."""
+
+    __slots__ = ("everything", "names", "rank", "reason")
+
+    def __init__(self, rank: Rank, match: Match) -> None:
+        self.rank = rank
+        self.everything, self.names = match
+        self.reason: str | None = None
+
+
+class Answer:
+    """Answer to a question of a user: the roles that allow the request, in order of evaluation."""
+
+    __slots__ = ("error", "order", "sources", "version")
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.sources: dict[RoleRef, Source] = {}
+        self.order: list[Source] = []
+        self.error: str | None = None
+
+    def remove(self, role: RoleRef) -> None:
+        source = self.sources.pop(role, None)
+        if source is not None:
+            place = bisect_left(self.order, source.rank, key=_rank)
+            # A binding that was created again for another role gives two sources the same rank for a while.
+            while self.order[place] is not source:
+                place += 1
+            del self.order[place]
+
+    def add(self, role: RoleRef, source: Source) -> None:
+        self.sources[role] = source
+        self.order.insert(bisect_left(self.order, source.rank, key=_rank), source)
+
+    def fill(self, sources: dict[RoleRef, Source]) -> None:
         self.sources = sources
-        self.errors = errors
-        self.denied = f"RBAC: {aggregate(errors)}" if errors else ""
-        self.answers = answers
-
-    def rules(self) -> Iterator[Rule]:
-        for _, rules in self.sources:
-            yield from rules
-
-    def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
-        if attributes.is_resource:
-            question: tuple[Any, ...] = (
-                self,
-                attributes.verb,
-                attributes.group,
-                attributes.resource,
-                attributes.subresource,
-            )
-        else:
-            question = (self, attributes.verb, attributes.path)
-        answers = self.answers.get(question)
-        if answers is None:
-            answers = self.answers[question] = self._answer(question[1:])
-        for names, reason in answers:
-            if not names or attributes.name in names:
-                return True, reason
-        return None, self.denied
-
-    def _answer(self, question: tuple[str, ...]) -> Answer:
-        answer = []
-        for reason, rules in self.sources:
-            for rule in rules:
-                if len(question) == 2:
-                    if rule.allows_path(*question):
-                        answer.append((_ANY, reason))
-                elif rule.allows(*question):
-                    answer.append((rule.names, reason))
-        return answer
+        self.order = sorted(sources.values(), key=_rank)
 
 
-_ANY: frozenset[str] = frozenset()
+def _rank(source: Source) -> Rank:
+    return source.rank
 
 
 class RBAC:
@@ -154,35 +98,68 @@ class RBAC:
         self._registry = registry
         self._collections: dict[str, Collection] = {}
         self._seen: list[tuple[Collection, Any]] = []
-        self._bindings: dict[str, Binding] = {}
-        self._subjects: dict[Subject, set[str]] = {}
-        self._roles: dict[str, tuple[Rule, ...]] = {}
-        """Rules of stored roles by key."""
+        self._bindings = Bindings((), 0)
+        self._roles: dict[RoleRef, Role] = {}
         self._grants: BoundedCache[tuple[str, tuple[str, ...], str], Grants] = BoundedCache(
             entries=GRANTS, key_length=4096
         )
-        self._answers: Answers = BoundedCache(entries=ANSWERS, key_length=256)
+        self._answers: BoundedCache[tuple[Any, ...], Answer] = BoundedCache(entries=ANSWERS, key_length=256)
+        """Key: grants, verb, and either group, resource and subresource, or the path. Grants alone: the bindings
+        without a role."""
+        self._weight = 0
         self._loading: list[asyncio.Future[None]] = []
 
     async def decide(self, attributes: AuthorizationQuery) -> tuple[bool | None, str]:
-        user = attributes.user
-        return self.grants(user, attributes.namespace).decide(attributes)
+        grants = self._granted_to(attributes.user, attributes.namespace)
+        question: tuple[Any, ...]
+        if attributes.is_resource:
+            question = (
+                grants,
+                attributes.verb,
+                attributes.group,
+                attributes.resource,
+                attributes.subresource,
+            )
+        else:
+            question = (grants, attributes.verb, attributes.path)
+        answer = self._answers.get(question)
+        if answer is None or answer.version != self._bindings.version:
+            answer = await self._answer(grants, question)
+        for source in answer.order:
+            if source.everything or attributes.name in source.names:
+                if source.reason is None:
+                    source.reason = self._bindings.reason(source.rank, grants.scopes)
+                return True, source.reason
+        error = await self._errors(grants)
+        return None, f"RBAC: {error}" if error else ""
 
-    def rules(self, user: User, namespace: str) -> Rules:
-        grants = self.grants(user, namespace)
-        said = [rule.said for rule in grants.rules()]
-        return Rules(
-            [
-                _rule_of_review(rule, "apiGroups", "resources", "resourceNames")
-                for rule in said
-                if rule.get("resources")
-            ],
-            [_rule_of_review(rule, "nonResourceURLs") for rule in said if rule.get("nonResourceURLs")],
-            error=aggregate(grants.errors),
-        )
+    async def rules(self, user: User, namespace: str) -> Rules:
+        """Rules of all bindings of a user, in order of evaluation."""
+        grants = self._granted_to(user, namespace)
+        rules = Rules([], [], error=await self._errors(grants))
+        turns = Turns()
+        for ref in self._bindings.granted(grants.scopes):
+            role = await self._role(ref, turns)
+            if role is not None:
+                rules.resource_rules += role.resource_rules
+                rules.non_resource_rules += role.non_resource_rules
+            await turns.pause()
+        return rules
 
-    def grants(self, user: User, namespace: str) -> Grants:
-        """Rules of a user from the bindings of the namespace (if any) and of the cluster."""
+    async def relevant_rules(self, user: User, namespace: str, wanted: Sequence[Object]) -> Rules:
+        """Rules of a user that may cover some of the wanted rules. A role counts once."""
+        grants = self._granted_to(user, namespace)
+        rules = Rules([], [], error=await self._errors(grants))
+        turns = Turns()
+        needs = Needs(wanted)
+        for ref in self._bindings.roles(grants.scopes):
+            role = await self._role(ref, turns)
+            if role is not None:
+                rules.resource_rules += await role.relevant(needs, turns)
+            await turns.pause()
+        return rules
+
+    def _granted_to(self, user: User, namespace: str) -> Grants:
         for collection, entries in self._seen:
             if collection.entries is not entries or not collection.loaded:
                 self._load()
@@ -192,46 +169,105 @@ class RBAC:
         key = (user.name, user.groups, namespace)
         grants = self._grants.get(key)
         if grants is None:
-            grants = self._grants[key] = self._gather(user, namespace)
-            if key not in self._grants:
-                grants.answers = {}  # The key is too long for the cache, so these grants are used only once.
-            elif len(self._grants) == 1:
-                self._answers.clear()  # Drop the answers of grants that were dropped or have changed.
+            grants = self._grants[key] = Grants(user_scopes(user.name, user.groups, namespace))
+            grants.cached = key in self._grants
+            if grants.cached and len(self._grants) == 1:
+                self._forget()  # Drops the answers of grants that were dropped.
         return grants
 
-    def role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
-        """Rules of a role; None if it does not exist."""
-        resource = "roles" if kind == "Role" else "clusterroles"
-        collection = self._collection(resource)
-        key = (
-            f"{collection.kind.prefix}{namespace}/{name}" if kind == "Role" else collection.kind.prefix + name
-        )
-        rules = self._roles.get(key)
-        if rules is None and (entry := collection.get(key)) is not None:
-            rules = self._roles[key] = tuple(Rule(rule) for rule in entry.object().get("rules") or ())
-        return rules
+    async def _answer(self, grants: Grants, question: tuple[Any, ...]) -> Answer:
+        """Current answer to a question."""
+        async with grants.computing:
+            answer = self._answers.get(question) or Answer()
+            turns = Turns()
+            while answer.version != (bindings := self._bindings).version:
+                await bindings.apply_pending()
+                if bindings is self._bindings:
+                    await self._renew(answer, grants.scopes, question[1:], turns)
+            if grants.cached:
+                self._answers[question] = answer
+            return answer
 
-    def _gather(self, user: User, namespace: str) -> Grants:
-        sources, errors = [], []
-        for scope in ("", namespace) if namespace else ("",):
-            subjects = self._subjects
-            matches = {subject for group in user.groups if (subject := ("Group", group, scope)) in subjects}
-            if ("User", user.name, scope) in subjects:
-                matches.add(("User", user.name, scope))
-            keys = {key for subject in matches for key in subjects[subject]}
-            for key in sorted(keys):
-                binding = self._bindings[key]
-                called = next(called for subject, called in binding.subjects if subject in matches)
-                if binding.role_kind not in ("Role", "ClusterRole"):
-                    errors.append(f"unsupported role reference kind: {quoted(binding.role_kind)}")
-                    continue
-                rules = self.role(binding.role_kind, binding.role_name, scope)
-                if rules is None:
-                    kind = binding.role_kind.lower()
-                    errors.append(f"{kind}.{GROUP} {quoted(binding.role_name)} not found")
-                else:
-                    sources.append((binding.reason(called), rules))
-        return Grants(sources, errors, self._answers)
+    async def _renew(self, answer: Answer, scopes: Scopes, question: Question, turns: Turns) -> None:
+        """Brings an answer up to the present version of the bindings. They may change in the meantime."""
+        bindings = self._bindings
+        version = bindings.version
+        scopes = bindings.present(scopes)
+        changed = bindings.changed(answer.version)
+        answer.error = None
+        if changed is not None:
+            for ref in changed:
+                answer.remove(ref)
+                source = await self._source(bindings, ref, scopes, question, turns)
+                if source is not None:
+                    answer.add(ref, source)
+                await turns.pause()
+        else:
+            sources = {}
+            for ref in bindings.roles(scopes):
+                source = await self._source(bindings, ref, scopes, question, turns)
+                if source is not None:
+                    sources[ref] = source
+                await turns.pause()
+            answer.fill(sources)
+            self._weigh(len(sources))
+        answer.version = version
+
+    async def _source(
+        self, bindings: Bindings, ref: RoleRef, scopes: Scopes, question: Question, turns: Turns
+    ) -> Source | None:
+        rank = bindings.rank(ref, scopes)
+        if rank is None:
+            return None
+        role = await self._role(ref, turns)
+        if not question:
+            return Source(rank, EVERYTHING) if role is None else None
+        if role is None:
+            return None
+        match = role.known(question)
+        if match is None:
+            match = await role.match(question, turns)
+            self._weigh(1 + len(match.names))
+        return Source(rank, match) if match != NOTHING else None
+
+    async def _role(self, ref: RoleRef, turns: Turns) -> Role | None:
+        """A role with its rules; None if it does not exist."""
+        role = self._roles.get(ref)
+        if role is None:
+            kind, name, namespace = ref
+            if kind not in ("Role", "ClusterRole"):
+                return None
+            collection = self._collection("roles" if kind == "Role" else "clusterroles")
+            prefix = collection.kind.prefix
+            entry = collection.get(f"{prefix}{namespace}/{name}" if kind == "Role" else prefix + name)
+            if entry is None:
+                return None
+            role = self._roles[ref] = Role(entry)
+        if not role.loaded:
+            await role.load(turns)
+        return role
+
+    async def _errors(self, grants: Grants) -> str:
+        """Errors of the user's bindings: they refer to roles that do not exist."""
+        answer = self._answers.get((grants,))
+        if answer is None or answer.version != self._bindings.version:
+            answer = await self._answer(grants, (grants,))
+        if answer.error is None:
+            refs = {source.rank: ref for ref, source in answer.sources.items()}
+            answer.error = aggregate(_error(refs[source.rank]) for source in answer.order)
+        return answer.error
+
+    def _weigh(self, weight: int) -> None:
+        """Adds to the weight of the cached answers, and drops them all if they are too heavy."""
+        self._weight += weight
+        if self._weight > WEIGHT:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._weight = 0
+        self._answers.clear()
+        for role in self._roles.values():
+            role.forget()
 
     def _collection(self, resource: str) -> Collection:
         collection = self._collections.get(resource)
@@ -242,13 +278,13 @@ class RBAC:
         return collection
 
     def _load(self) -> None:
-        """Reads all bindings. This is repeated only when the cache was reloaded after it lost the store's history."""
-        self._bindings.clear()
-        self._subjects.clear()
+        """Reads all bindings. Happens again only when the cache was reloaded after it lost the store's history."""
         self._roles.clear()
         self._grants.clear()
+        self._answers.clear()
         self._seen = []
         self._loading = [task for task in self._loading if not task.done()]
+        bindings: list[Entry] = []
         for resource in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"):
             collection = self._collection(resource)
             if not collection.loaded:
@@ -256,41 +292,29 @@ class RBAC:
             self._seen.append((collection, collection.entries))
             if resource.endswith("bindings"):
                 collection.subscribe(self, self._bindings_changed)
-                for entry in collection.entries.values():
-                    self._bind(entry)
+                bindings += collection.entries.values()
             else:
-                collection.subscribe(self, self._roles_changed)
+                kind = "Role" if resource == "roles" else "ClusterRole"
+                collection.subscribe(self, partial(self._roles_changed, kind))
+        self._bindings = Bindings(bindings, self._bindings.version + 1)
 
-    def _roles_changed(self, changes: list[Change]) -> None:
-        self._grants.clear()
+    def _roles_changed(self, kind: str, changes: list[Change]) -> None:
         for change in changes:
-            self._roles.pop(_key(change), None)
+            entry = change.new or change.old
+            assert entry is not None
+            ref = (kind, entry.name, entry.namespace)
+            self._roles.pop(ref, None)
+            self._bindings.touch(ref)
 
     def _bindings_changed(self, changes: list[Change]) -> None:
-        self._grants.clear()
         for change in changes:
-            key = _key(change)
-            old = self._bindings.pop(key, None)
-            for subject, _ in old.subjects if old is not None else ():
-                if keys := self._subjects.get(subject):
-                    keys.discard(key)
-                    if not keys:
-                        del self._subjects[subject]
-            if change.new is not None:
-                self._bind(change.new)
-
-    def _bind(self, entry: Entry) -> None:
-        binding = self._bindings[entry.key] = Binding(entry)
-        for subject, _ in binding.subjects:
-            self._subjects.setdefault(subject, set()).add(entry.key)
+            entry = change.new or change.old
+            assert entry is not None
+            self._bindings.delay(entry.key, change.new)
 
 
-def _key(change: Change) -> str:
-    entry = change.new or change.old
-    assert entry is not None
-    return entry.key
-
-
-def _rule_of_review(rule: Object, *fields: str) -> Object:
-    """A rule as reviews show it."""
-    return {name: rule[name] for name in ("verbs", *fields) if rule.get(name)}
+def _error(role: RoleRef) -> str:
+    kind, name, _ = role
+    if kind not in ("Role", "ClusterRole"):
+        return f"unsupported role reference kind: {quoted(kind)}"
+    return f"{kind.lower()}.{GROUP} {quoted(name)} not found"
