@@ -42,7 +42,9 @@ class EtcdServer:
         command += ["--initial-cluster", self.cluster, "--log-level", "warn"]
         # If etcd 3.5.0 to 3.5.2 is killed, it can lose acknowledged writes that it has not committed to its database.
         # With this limit it commits every write before it answers.
-        command += ["--backend-batch-limit", "1", *self._options]
+        command += ["--backend-batch-limit", "1"]
+        # Tests kill processes, not the machine, so nothing needs the disk: on a busy one, writes of etcd time out.
+        command += ["--unsafe-no-fsync", *self._options]
         with (self._directory / f"{self._name}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
