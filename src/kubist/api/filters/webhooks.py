@@ -11,8 +11,7 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubist.api.filters.authentication.audiences import Audiences
-from kubist.api.filters.authentication.authentication import Known, TokenError, with_groups
+from kubist.api.filters.authentication.authentication import Audiences, Known, TokenError, with_groups
 from kubist.api.filters.authorization.authorization import Undecided
 from kubist.api.filters.authorization.match_conditions import MatchConditions, MatchFailed
 from kubist.api.filters.authorization.query import AuthorizationQuery, selectors_asked

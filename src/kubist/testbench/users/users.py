@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kubist.api.application import API
-from kubist.api.filters.authentication.audiences import Audiences, accepted
-from kubist.api.filters.authentication.authentication import Known, with_groups
+from kubist.api.filters.authentication.authentication import Audiences, Known, accepted, with_groups
 from kubist.api.resources.context import User
 from kubist.model.meta import status
 from kubist.model.meta.object import Object

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from kubist.api.filters.authentication.audiences import Audiences, accepted
 from kubist.api.filters.authentication.client_ca import ClientCA, Rejected, Verified
-from kubist.api.filters.authorization.query import aggregate
+from kubist.api.filters.authorization.query import aggregate, quoted_list
 from kubist.api.resources.context import User
 from kubist.base.http.messages import Request
 from kubist.model.meta import status
@@ -27,6 +26,7 @@ ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 INVALID = "invalid bearer token"
 
+Audiences = tuple[str, ...]
 Known = tuple[User, Audiences]
 """The user, and those of the requested audiences that the token is valid for."""
 
@@ -247,3 +247,31 @@ class TokenFile:
             return None
         valid_for = accepted(self._audiences, audiences)
         return None if valid_for is None else (user, valid_for)
+
+
+# Audiences: which of the requested audiences a token is valid for
+
+
+def accepted(own: Audiences, targets: Audiences) -> Audiences | None:
+    """Requested audiences of a token without audiences, which is valid for the server itself. None if no requested
+    audience is the server's."""
+    if not targets:
+        return ()
+    return tuple(audience for audience in targets if audience in own) or None
+
+
+def named_audiences(claim: object, own: Audiences) -> Audiences:
+    """Audiences in the `aud` claim of a token: one or several, or the server's if the claim is empty."""
+    if isinstance(claim, str):
+        return (claim,) if claim else own
+    return tuple(claim) if isinstance(claim, list) and claim else own
+
+
+def common_audiences(own: Audiences, targets: Audiences) -> Audiences:
+    """Requested audiences that a token names."""
+    return tuple(audience for audience in targets if audience in own)
+
+
+def audience_mismatch(own: Audiences, targets: Audiences) -> str:
+    """Error text for a token with other audiences."""
+    return f"token audiences {quoted_list(own)} is invalid for the target audiences {quoted_list(targets)}"

@@ -7,8 +7,7 @@ import hmac
 import re
 from typing import TYPE_CHECKING, Any
 
-from kubist.api.filters.authentication.audiences import Audiences, accepted
-from kubist.api.filters.authentication.authentication import Known, with_groups
+from kubist.api.filters.authentication.authentication import Audiences, Known, accepted, with_groups
 from kubist.api.resources.context import User
 from kubist.base import clock
 from kubist.model.meta.times import parse_time

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from kubist.api.filters import config_file
-from kubist.api.filters.authentication.audiences import Audiences
-from kubist.api.filters.authentication.authentication import Anonymous, Known
+from kubist.api.filters.authentication.authentication import Anonymous, Audiences, Known
 from kubist.api.filters.authentication.jwt_config import SHAPE as JWT
 from kubist.api.filters.authentication.jwt_config import JWTReader
 from kubist.api.filters.authentication.oidc import OIDC, Issuer

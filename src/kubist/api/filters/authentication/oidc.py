@@ -12,8 +12,7 @@ from typing import Any
 
 import orjson
 
-from kubist.api.filters.authentication.audiences import Audiences, accepted
-from kubist.api.filters.authentication.authentication import Known, TokenError
+from kubist.api.filters.authentication.authentication import Audiences, Known, TokenError, accepted
 from kubist.api.filters.authentication.claims import ClaimMapping
 from kubist.api.filters.authentication.key_files import PublicKey
 from kubist.api.filters.authentication.tokens import Claims, KeySet, UnknownSigner, issuer_of, read_jwk

@@ -9,14 +9,16 @@ import hmac
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kubist.api.filters.authentication import audiences as token_audiences
-from kubist.api.filters.authentication.audiences import Audiences
 from kubist.api.filters.authentication.authentication import (
     AUTHENTICATED,
     CREDENTIAL_ID,
     INVALID,
+    Audiences,
     Known,
     TokenError,
+    audience_mismatch,
+    common_audiences,
+    named_audiences,
 )
 from kubist.api.filters.authentication.tokens import LEEWAY, Claims, KeySet, check_dates, issuer_of
 from kubist.api.filters.usernames import account_groups, username
@@ -87,9 +89,9 @@ class ServiceAccountTokens:
             del self._verified[token]
             check_dates(record.claims)
         targets = audiences or self._audiences
-        valid_for = token_audiences.common(record.audiences, targets)
+        valid_for = common_audiences(record.audiences, targets)
         if not valid_for and self._audiences:
-            raise TokenError(token_audiences.mismatch(record.audiences, targets))
+            raise TokenError(audience_mismatch(record.audiences, targets))
         for bound in record.bound:
             if (
                 bound.seen is None
@@ -137,7 +139,7 @@ class ServiceAccountTokens:
         user = User(
             username(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED), tuple(extra.items())
         )
-        audiences = token_audiences.named(claims.get("aud"), self._audiences)
+        audiences = named_audiences(claims.get("aud"), self._audiences)
         return Held(claims, user, audiences, float(claims.get("exp", float("inf"))) + LEEWAY, bound)
 
     def _resource(self, plural: str) -> Resource:
@@ -180,9 +182,9 @@ class ServiceAccountTokens:
         if claims.get("sub") != username(namespace, name):
             raise TokenError("sub claim is invalid")
         targets = audiences or self._audiences
-        valid_for = token_audiences.common(self._audiences, targets)
+        valid_for = common_audiences(self._audiences, targets)
         if not valid_for and self._audiences:
-            raise TokenError(token_audiences.mismatch(self._audiences, targets))
+            raise TokenError(audience_mismatch(self._audiences, targets))
         entry = await self._registry.read(self._resource("secrets"), namespace, secret_name)
         secret: dict[str, Any] = entry.object() if entry is not None else {}
         if not secret or secret["metadata"].get("deletionTimestamp"):

@@ -12,10 +12,10 @@ from kubist.api.kinds.core.pod_resize import PodResize
 from kubist.api.kinds.core.pod_status import PodStatus
 from kubist.api.kinds.core.pod_update import validate_annotations, validate_update
 from kubist.api.kinds.core.pod_validation import validate_again, validate_new, validate_with_exceptions
+from kubist.api.kinds.core.podspec import drop_disabled_fields
 from kubist.api.kinds.core.podspec.affinity import add_label_keys, merge_label_keys
 from kubist.api.kinds.core.podspec.annotations import MIRROR_POD
 from kubist.api.kinds.core.podspec.defaults import default_pod_spec, drop_init_container_annotations
-from kubist.api.kinds.core.podspec.disabled import drop_disabled_fields
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.profiles import copy_app_armor_annotations
 from kubist.api.kinds.core.podspec.resources import default_pod_resources, qos_class, round_up_to_milli

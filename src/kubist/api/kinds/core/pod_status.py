@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubist.api.kinds.core.pod_update import validate_annotations
 from kubist.api.kinds.core.pod_validation import validate_with_exceptions
-from kubist.api.kinds.core.podspec.disabled import drop_disabled_status_fields
+from kubist.api.kinds.core.podspec import drop_disabled_status_fields
 from kubist.api.kinds.core.podspec.options import Options
 from kubist.api.kinds.core.podspec.restarts import may_restart_all, should_restart
 from kubist.api.kinds.core.podspec.security import validate_id

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubist.api.kinds.core.podspec.annotations import validate_pod_annotations
 from kubist.api.kinds.core.podspec.containers import validate_images_padding
-from kubist.api.kinds.core.podspec.options import Options, current_options
+from kubist.api.kinds.core.podspec.options import CURRENT, Options
 from kubist.api.kinds.core.podspec.profiles import validate_profiles_match
 from kubist.api.kinds.core.podspec.spec import validate_pod_spec
 from kubist.api.kinds.core.podspec.tolerated import options_for_update
@@ -20,7 +20,7 @@ def validate_new(pod: Object, *, allow_privileged: bool) -> Errors:
     """Validates a created pod. The verb validates its metadata."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
-    errors = _validate_pod(pod, current_options(is_pod=True, allow_privileged=allow_privileged))
+    errors = _validate_pod(pod, CURRENT[True, allow_privileged])
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if "schedulingGates" in spec and spec["schedulingGates"] and spec.get("nodeName"):
@@ -52,7 +52,7 @@ def validate_with_exceptions(
 ) -> Errors:
     """Validates an update with the current rules. If there are errors, validates again with the exceptions that `old`
     needs."""
-    errors = validate(new, old, current_options(is_pod=True, allow_privileged=allow_privileged))
+    errors = validate(new, old, CURRENT[True, allow_privileged])
     if errors:
         errors = validate(new, old, options_for_update(old, is_pod=True, allow_privileged=allow_privileged))
     return errors

@@ -226,7 +226,7 @@ def _decode_json(body: bytes, target: Expected) -> Decoded:
     except DecodeError as error:
         raise Unrecognized(f"{NO_KIND}: {error}") from None
     value, repeats = known
-    all_repeats = Repeats()
+    all_repeats: Repeats | None = None
     if repeats:
         value, all_repeats = json.parse_repeats(body)
         if isinstance(value, dict):
@@ -236,7 +236,7 @@ def _decode_json(body: bytes, target: Expected) -> Decoded:
         decoded = decode_body(target.schema, body, known)
         decoded.object = identified(decoded.object, target)
         return decoded
-    return _decode_document(value, all_repeats.duplicate(value), target)
+    return _decode_document(value, all_repeats.duplicate(value) if all_repeats is not None else [], target)
 
 
 def _out_of_range(body: bytes, target: Expected) -> DecodeError | None:

@@ -29,13 +29,10 @@ class Options:
     devices_with_user_namespaces: bool = False
 
 
-def current_options(*, is_pod: bool, allow_privileged: bool) -> Options:
-    """Current rules, without exceptions for a stored object."""
-    return _CURRENT[is_pod, allow_privileged]
-
-
-_CURRENT = {
+CURRENT = {
     (is_pod, allow_privileged): Options(is_pod=is_pod, allow_privileged=allow_privileged)
     for is_pod in (False, True)
     for allow_privileged in (False, True)
 }
+"""Rules without exceptions for a stored object. Keys: whether the spec belongs to a Pod, and whether the server allows
+privileged containers."""
