@@ -241,8 +241,9 @@ class Relay:
         self._backend.transport.abort()
 
     async def _pass_on(self, client: StreamWriter) -> None:
+        now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with eager_task.timeout(None if self._deadline is None else max(self._deadline - now, 0)):
                 async for piece in pieces(self._reader, self._head):
                     client.write(piece)
                     # The writer cannot signal that it has drained, so it is polled.
